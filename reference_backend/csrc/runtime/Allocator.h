@@ -1,0 +1,25 @@
+// Caching device memory: per-stream pools in stream order, with statistics.
+//
+// A freed block returns to the pool of the stream it was allocated on and may be handed out again at
+// once on that stream: the queue keeps the order. Use on another stream must be announced with
+// recordStream(), or the block may be overwritten while still read: as on a real card.
+//
+// A vendor replaces: the calls of accelMalloc and accelFree.
+#pragma once
+
+#include <c10/core/CachingDeviceAllocator.h>
+
+namespace torch_accel {
+
+// The one allocator, leaked on purpose: storages may outlive static destruction.
+c10::DeviceAllocator* deviceAllocator();
+
+// Pinned memory: the at::HostAllocator registered for PrivateUse1 (CachingHostAllocatorImpl).
+c10::Allocator* pinnedAllocator();
+// True for an address (interior too) of page-locked host memory.
+bool isPinnedPointer(const void* address);
+// Keeps the pinned block from reuse until what is queued on `stream` now has run; a no-op for other
+// host memory.
+void recordPinnedUse(const void* address, void* context, const c10::Stream& stream);
+
+}  // namespace torch_accel
