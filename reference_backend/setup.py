@@ -1,0 +1,32 @@
+"""Builds torch_accel against the installed torch: pip install --no-build-isolation ./reference_backend"""
+
+import os
+from pathlib import Path
+
+from setuptools import setup
+from torch.utils.cpp_extension import BuildExtension, CppExtension
+
+HERE = Path(__file__).resolve().parent
+os.chdir(HERE)
+
+# -Werror=suggest-override: a hook that torch renamed must not turn into dead code.
+COMPILE_FLAGS = ["-std=c++20", "-O2", "-g1", "-Wall", "-Wextra", "-Wno-unused-parameter"]
+COMPILE_FLAGS += ["-Werror=suggest-override", "-Woverloaded-virtual", "-fvisibility=hidden"]
+
+
+def sources():
+    """The driver and the torch integration: every .cpp file below the two folders."""
+    return sorted(str(p) for d in ("driver/src", "csrc") for p in Path(d).rglob("*.cpp"))
+
+
+setup(
+    ext_modules=[
+        CppExtension(
+            name="torch_accel._C",
+            sources=sources(),
+            include_dirs=[str(HERE / "driver" / "include"), str(HERE / "csrc")],
+            extra_compile_args=COMPILE_FLAGS,
+        )
+    ],
+    cmdclass={"build_ext": BuildExtension.with_options(use_ninja=True)},
+)
