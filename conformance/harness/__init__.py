@@ -1,0 +1,1 @@
+"""What checks share: the device under test, cells and outcomes, samples, transfer, comparison."""
