@@ -162,7 +162,9 @@ def _signatures(records: Iterable[Record]) -> list[dict[str, Any]]:
     groups: dict[tuple[str, str], list[Record]] = {}
     for record in records:
         if record.outcome is not Outcome.PASS:
-            groups.setdefault((record.outcome.value, describe(record)), []).append(record)
+            groups.setdefault(
+                (record.outcome.value, describe(record.signature, record.reason)), []
+            ).append(record)
     ordered = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
     return [
         {
@@ -176,9 +178,9 @@ def _signatures(records: Iterable[Record]) -> list[dict[str, Any]]:
     ]
 
 
-def describe(record: Record) -> str:
+def describe(signature: str | None, reason: str | None) -> str:
     """What cells that did not pass are grouped by: the signature, else the reason."""
-    return record.signature or record.reason or "(no reason recorded)"
+    return signature or reason or "(no reason recorded)"
 
 
 def incompleteness(report: Mapping[str, Any]) -> list[str]:

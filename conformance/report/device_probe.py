@@ -6,13 +6,14 @@ to fork must not do. The process runs :func:`main` and prints one line of JSON a
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 _MARKER = "device-probe-result:"
@@ -41,7 +42,8 @@ def probe_device(
             try:
                 output, _ = process.communicate(timeout=timeout_s)
             except BaseException as error:
-                os.killpg(process.pid, signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
                 if not isinstance(error, subprocess.TimeoutExpired):
                     raise
                 return _problem(device, f"no answer within {timeout_s:g} s")
@@ -51,7 +53,8 @@ def probe_device(
     _, marker, answer = text.rpartition(_MARKER)
     if marker:
         # A property may be infinite, which a report cannot hold as a number.
-        return json.loads(answer.partition("\n")[0], parse_constant=str)
+        with contextlib.suppress(ValueError):  # Another thread may have printed into the line.
+            return json.loads(answer.partition("\n")[0], parse_constant=str)
     if process.returncode < 0:
         return _problem(device, f"died of {signal.Signals(-process.returncode).name}")
     last_line = text.strip().rpartition("\n")[2]
@@ -87,24 +90,27 @@ def _describe(name: str, modules: Sequence[str]) -> dict[str, Any]:
     )
     device: dict[str, Any] = {"name": name}
     try:
-        resolved = torch.device(name)
-        if resolved.type != "cpu":
-            device.update(_properties(resolved))
-    except Exception as error:  # Any backend code may have been run.
+        _add_properties(device, torch.device(name))
+    except Exception as error:  # Any code of a backend may have been run.
         device["problem"] = f"{type(error).__name__}: {error}".partition("\n")[0]
     return {"torch": build, "device": device}
 
 
-def _properties(device: Any) -> dict[str, Any]:
+def _add_properties(found: dict[str, Any], device: Any) -> None:
     import torch
 
+    if device.type == "cpu":
+        return
     module = torch.get_device_module(device)
-    found: dict[str, Any] = {"count": int(module.device_count())}
-    index = 0 if device.index is None else device.index
-    properties = module.get_device_properties(index)
-    names = [name for name in dir(properties) if not name.startswith("_")]
-    values = {name: getattr(properties, name, None) for name in names}
+    found["count"] = int(module.device_count())
+    properties = module.get_device_properties(device.index or 0)
+    if isinstance(properties, Mapping):
+        values = dict(properties)
+    else:
+        names = [name for name in dir(properties) if not name.startswith("_")]
+        values = {name: getattr(properties, name, None) for name in names}
     found["properties"] = {
-        name: value for name, value in values.items() if isinstance(value, bool | int | float | str)
+        str(name): value
+        for name, value in values.items()
+        if isinstance(value, bool | int | float | str)
     }
-    return found

@@ -46,7 +46,7 @@ def render_junit(report: Mapping[str, Any]) -> bytes:
     xml = JUnitXml(f"conformance {device}" if device else "conformance")
     for name, cases in suites.items():
         suite = TestSuite(name)
-        suite.add_testcases(cases)
+        suite.extend(cases)
         xml.add_testsuite(suite)
     xml.update_statistics()
     return xml.tostring()

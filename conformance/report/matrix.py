@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from conformance.harness.cells import Cell
 from conformance.harness.outcomes import Outcome
-from conformance.report.build import RED, SEVERITY, incompleteness
+from conformance.report.build import RED, SEVERITY, describe, incompleteness
 from conformance.report.opgroups import GROUPS, UNGROUPED, group_of
 from conformance.report.records import PATHS, cell_of, decode_number
 from conformance.report.summary import shorten, subject
@@ -166,7 +166,7 @@ def _environment(environment: Mapping[str, Any]) -> list[str]:
     return [
         "<details><summary>Environment</summary>",
         "",
-        *_table(("", ""), rows),
+        *_table(("Environment", "Value"), rows, rule=":--"),
         "</details>",
         "",
     ]
@@ -214,7 +214,7 @@ def _group_table(name: str, entries: Sequence[_Entry]) -> list[str]:
             )
             for operator, row in sorted(rows.items())
         ],
-        centred=True,
+        rule=":-:",
     )
     passed = sum(state.startswith("pass") for _, state in entries)
     count = f"{len(rows)} operators, {passed:,} of {len(entries):,} cells pass"
@@ -231,7 +231,7 @@ def _lists(report: Mapping[str, Any]) -> list[str]:
     by_outcome: dict[str, dict[str, list[Cell]]] = {}
     for values in report["cells"]:
         if values["outcome"] != Outcome.PASS.value:
-            text = values.get("signature") or values.get("reason") or "(no reason recorded)"
+            text = describe(values.get("signature"), values.get("reason"))
             by_outcome.setdefault(values["outcome"], {}).setdefault(text, []).append(
                 cell_of(values)
             )
@@ -299,12 +299,9 @@ def _code(text: str) -> str:
     return f"{fence}{pad}{text}{pad}{fence}"
 
 
-def _table(
-    header: Sequence[str], rows: Iterable[Sequence[str]], centred: bool = False
-) -> list[str]:
-    """A Markdown table and an empty line; all columns after the first are centred or right."""
-    rule = ":-:" if centred else "-:"
-    lines = [_row(header), _row(["-"] + [rule] * (len(header) - 1))]
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]], rule: str = "--:") -> list[str]:
+    """A Markdown table and an empty line; ``rule`` aligns all columns after the first."""
+    lines = [_row(header), _row([":--"] + [rule] * (len(header) - 1))]
     return [*lines, *map(_row, rows), ""]
 
 
