@@ -1,0 +1,496 @@
+// See Allocator.h. The scheme is that of PyTorch's caching allocators: memory comes from the driver
+// in segments, segments are split into blocks on request, and neighbouring free blocks merge again.
+#include "runtime/Allocator.h"
+
+#include <c10/core/Device.h>
+#include <c10/util/Exception.h>
+#include <c10/util/SmallVector.h>
+#include <c10/util/flat_hash_map.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <tuple>
+#include <vector>
+
+#include "accel_driver.h"
+#include "runtime/Device.h"
+#include "runtime/Error.h"
+#include "runtime/Process.h"
+#include "runtime/Stream.h"
+
+namespace torch_accel {
+namespace {
+
+using c10::CachingAllocator::Stat;
+using c10::CachingAllocator::StatArray;
+using c10::CachingAllocator::StatType;
+using c10::CachingDeviceAllocator::DeviceStats;
+
+constexpr size_t kAlignment = 512;         // sizes are rounded up to it, addresses aligned to it
+constexpr size_t kSmallLimit = 1 << 20;    // requests up to this are served from small segments
+constexpr size_t kSmallSegment = 2 << 20;  // bytes of a small segment
+constexpr size_t kMediumLimit = 10 << 20;  // requests below this share segments of kLargeSegment
+constexpr size_t kLargeSegment = 20 << 20;
+constexpr size_t kLargeRounding = 2
+                                  << 20;  // larger requests get a segment of their own, so rounded
+
+size_t roundUp(size_t n, size_t unit) {
+  return (n + unit - 1) / unit * unit;
+}
+
+struct Pool;
+
+// A piece of a segment, free or handed out. Blocks of a segment form a list in address order.
+struct Block {
+  c10::DeviceIndex device;
+  c10::StreamId stream;  // the stream that the segment belongs to
+  char* address;
+  size_t size;
+  Pool* pool;
+  size_t requested = 0;
+  Block* previous = nullptr;
+  Block* next = nullptr;
+  bool allocated = false;
+  int pending_events = 0;                   // freed, but these uses have not completed
+  c10::SmallVector<c10::Stream, 1> uses{};  // other streams it was announced on
+
+  bool isSplit() const { return previous || next; }
+};
+
+struct BySize {
+  bool operator()(const Block* a, const Block* b) const {
+    return std::tie(a->stream, a->size, a->address) < std::tie(b->stream, b->size, b->address);
+  }
+};
+
+struct Pool {
+  StatType type;
+  std::set<Block*, BySize> free;
+};
+
+void change(StatArray& stats, const Pool* pool, int64_t amount) {
+  for (const StatType type : {StatType::AGGREGATE, pool->type}) {
+    Stat& stat = stats[static_cast<size_t>(type)];
+    if (amount >= 0) {
+      stat.increase(static_cast<size_t>(amount));
+    } else {
+      stat.decrease(static_cast<size_t>(-amount));
+    }
+  }
+}
+
+std::string readable(size_t bytes) {
+  char text[32];
+  if (bytes >= (1ULL << 30)) {
+    snprintf(text, sizeof(text), "%.2f GiB", static_cast<double>(bytes) / (1ULL << 30));
+  } else if (bytes >= (1ULL << 20)) {
+    snprintf(text, sizeof(text), "%.2f MiB", static_cast<double>(bytes) / (1ULL << 20));
+  } else {
+    snprintf(text, sizeof(text), "%zu bytes", bytes);
+  }
+  return text;
+}
+
+// The cache of one device.
+class DeviceCache {
+ public:
+  explicit DeviceCache(c10::DeviceIndex index) : index_(index) {}
+
+  Block* allocate(size_t requested, c10::StreamId stream) {
+    // Far beyond any memory, and such that rounding cannot wrap round.
+    const size_t size =
+        requested > SIZE_MAX / 4 ? requested / 4 * 4 : roundUp(requested, kAlignment);
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      processEvents(/*wait=*/false);
+      if (Block* block = takeFree(size, stream)) return handOut(block, size, requested);
+    }
+    // The driver may have to wait for queued work. Released first, locked second: a thread that
+    // waits for the lock may hold the GIL.
+    Block* block = nullptr;
+    withoutGil([&] {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      block = takeFree(size, stream);
+      if (!block) block = newSegment(size, stream);
+      if (!block) {  // flush everything that can be flushed, once
+        ++stats_.num_alloc_retries;
+        processEvents(/*wait=*/true);
+        releaseCached();
+        block = newSegment(size, stream);
+      }
+      if (block) {
+        block = handOut(block, size, requested);
+      } else {
+        ++stats_.num_ooms;
+      }
+    });
+    if (!block) raiseOutOfMemory(requested);
+    return block;
+  }
+
+  void free(Block* block) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    block->allocated = false;
+    change(stats_.allocation, block->pool, -1);
+    change(stats_.allocated_bytes, block->pool, -static_cast<int64_t>(block->size));
+    change(stats_.requested_bytes, block->pool, -static_cast<int64_t>(block->requested));
+    report(block->address, -static_cast<int64_t>(block->size));
+    for (const c10::Stream& stream : block->uses) {
+      if (const accelEvent_t event = recordEvent(stream)) {
+        pending_.emplace_back(event, block);
+        ++block->pending_events;
+      }
+    }
+    block->uses.clear();
+    if (block->pending_events == 0) release(block);
+  }
+
+  void recordUse(Block* block, const c10::Stream& stream) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (stream.device_index() == block->device && stream.id() == block->stream) return;
+    if (std::find(block->uses.begin(), block->uses.end(), stream) == block->uses.end()) {
+      block->uses.push_back(stream);
+    }
+  }
+
+  void emptyCache() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    processEvents(/*wait=*/true);
+    releaseCached();
+  }
+
+  DeviceStats stats() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    processEvents(/*wait=*/false);
+    return stats_;
+  }
+
+  template <class F>
+  void forEachStat(F f) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (StatArray* stats :
+         {&stats_.allocation, &stats_.segment, &stats_.active, &stats_.inactive_split,
+          &stats_.allocated_bytes, &stats_.reserved_bytes, &stats_.active_bytes,
+          &stats_.inactive_split_bytes, &stats_.requested_bytes}) {
+      for (Stat& stat : *stats) f(stat);
+    }
+    f(stats_.oversize_allocations);
+    f(stats_.oversize_segments);
+  }
+
+  void resetCounts() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    stats_.num_alloc_retries = stats_.num_ooms = stats_.num_sync_all_streams = 0;
+    stats_.num_device_alloc = stats_.num_device_free = 0;
+  }
+
+  void setFraction(double fraction) {
+    size_t available = 0, total = 0;
+    ACCEL_CHECK(accelMemGetInfo(index_, &available, &total));
+    const std::lock_guard<std::mutex> lock(mutex_);
+    limit_ = fraction >= 1 ? SIZE_MAX : static_cast<size_t>(fraction * static_cast<double>(total));
+  }
+
+ private:
+  size_t reserved() const { return static_cast<size_t>(stats_.reserved_bytes[0].current); }
+  size_t allocated() const { return static_cast<size_t>(stats_.allocated_bytes[0].current); }
+
+  // Blocks in `pool->free` count as inactive_split when they are a part of a segment only. Whether
+  // they are cannot change while they are in there: their neighbours are in use.
+  void insertFree(Block* block) {
+    block->pool->free.insert(block);
+    if (block->isSplit()) changeInactive(block, 1);
+  }
+  void eraseFree(Block* block) {
+    block->pool->free.erase(block);
+    if (block->isSplit()) changeInactive(block, -1);
+  }
+  void changeInactive(const Block* block, int sign) {
+    change(stats_.inactive_split, block->pool, sign);
+    change(stats_.inactive_split_bytes, block->pool, sign * static_cast<int64_t>(block->size));
+  }
+
+  Pool* poolFor(size_t size) { return size <= kSmallLimit ? &small_ : &large_; }
+
+  // The smallest free block of the stream that is large enough, removed from the pool.
+  Block* takeFree(size_t size, c10::StreamId stream) {
+    Pool* pool = poolFor(size);
+    Block key{index_, stream, nullptr, size, pool};
+    const auto found = pool->free.lower_bound(&key);
+    if (found == pool->free.end() || (*found)->stream != stream) return nullptr;
+    Block* block = *found;
+    eraseFree(block);
+    return block;
+  }
+
+  Block* newSegment(size_t size, c10::StreamId stream) {
+    Pool* pool = poolFor(size);
+    const size_t bytes = size <= kSmallLimit ? kSmallSegment
+                         : size < kMediumLimit
+                             ? kLargeSegment
+                             : roundUp(std::min(size, SIZE_MAX / 2), kLargeRounding);
+    if (bytes > limit_ || reserved() > limit_ - bytes) return nullptr;
+    void* address = nullptr;
+    const accelError_t error = accelMalloc(index_, bytes, &address);
+    if (error == ACCEL_ERROR_OUT_OF_MEMORY) return nullptr;
+    ACCEL_CHECK(error);
+    change(stats_.segment, pool, 1);
+    change(stats_.reserved_bytes, pool, static_cast<int64_t>(bytes));
+    ++stats_.num_device_alloc;
+    return new Block{index_, stream, static_cast<char*>(address), bytes, pool};
+  }
+
+  // Cuts `block` to `size` if what remains is of use, and marks it as handed out.
+  Block* handOut(Block* block, size_t size, size_t requested) {
+    const size_t rest = block->size - size;
+    if (block->pool == &small_ ? rest >= kAlignment : rest > kSmallLimit) {
+      auto* remaining = new Block{index_, block->stream, block->address + size, rest, block->pool};
+      remaining->previous = block;
+      remaining->next = block->next;
+      if (block->next) block->next->previous = remaining;
+      block->next = remaining;
+      block->size = size;
+      insertFree(remaining);
+    }
+    block->allocated = true;
+    block->requested = requested;
+    change(stats_.allocation, block->pool, 1);
+    change(stats_.allocated_bytes, block->pool, static_cast<int64_t>(block->size));
+    change(stats_.requested_bytes, block->pool, static_cast<int64_t>(requested));
+    change(stats_.active, block->pool, 1);
+    change(stats_.active_bytes, block->pool, static_cast<int64_t>(block->size));
+    report(block->address, static_cast<int64_t>(block->size));
+    return block;
+  }
+
+  // Returns a block to its pool, merged with its free neighbours.
+  void release(Block* block) {
+    change(stats_.active, block->pool, -1);
+    change(stats_.active_bytes, block->pool, -static_cast<int64_t>(block->size));
+    const auto isFree = [](const Block* b) { return b && !b->allocated && b->pending_events == 0; };
+    if (Block* before = block->previous; isFree(before)) {
+      eraseFree(before);
+      block->address = before->address;
+      block->size += before->size;
+      block->previous = before->previous;
+      if (before->previous) before->previous->next = block;
+      delete before;
+    }
+    if (Block* after = block->next; isFree(after)) {
+      eraseFree(after);
+      block->size += after->size;
+      block->next = after->next;
+      if (after->next) after->next->previous = block;
+      delete after;
+    }
+    insertFree(block);
+  }
+
+  // An event after all work queued on the stream; null when there is no more such work to wait for.
+  static accelEvent_t recordEvent(const c10::Stream& stream) noexcept {
+    accelEvent_t event = nullptr;
+    try {
+      ACCEL_CHECK(accelEventCreate(stream.device_index(), ACCEL_EVENT_DISABLE_TIMING, &event));
+      ACCEL_CHECK(accelEventRecord(event, driverStream(stream)));
+      return event;
+    } catch (...) {  // the driver was shut down: the stream has run dry
+      if (event) (void)accelEventDestroy(event);
+      return nullptr;
+    }
+  }
+
+  // Releases the blocks whose uses on other streams have completed.
+  void processEvents(bool wait) {
+    if (wait && !pending_.empty()) ++stats_.num_sync_all_streams;
+    for (auto entry = pending_.begin(); entry != pending_.end();) {
+      const auto [event, block] = *entry;
+      // Nothing here may take the device's pending error away from the caller, as waiting through
+      // accelEventSynchronize would.
+      if (wait) {
+        waitFor(event);
+      } else if (accelEventQuery(event) == ACCEL_ERROR_NOT_READY) {
+        ++entry;
+        continue;
+      }
+      (void)accelEventDestroy(event);
+      entry = pending_.erase(entry);
+      if (--block->pending_events == 0) release(block);
+    }
+  }
+
+  static void waitFor(accelEvent_t event) {
+    while (accelEventQuery(event) == ACCEL_ERROR_NOT_READY) {
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
+  }
+
+  // Gives every segment that is free as a whole back to the driver.
+  void releaseCached() {
+    for (Pool* pool : {&small_, &large_}) {
+      for (auto entry = pool->free.begin(); entry != pool->free.end();) {
+        Block* block = *entry;
+        ++entry;
+        if (block->isSplit()) continue;
+        eraseFree(block);
+        ACCEL_CHECK(accelFree(block->address));
+        change(stats_.segment, pool, -1);
+        change(stats_.reserved_bytes, pool, -static_cast<int64_t>(block->size));
+        ++stats_.num_device_free;
+        delete block;
+      }
+    }
+  }
+
+  void report(void* address, int64_t bytes) const {
+    c10::reportMemoryUsageToProfiler(address, bytes, allocated(), reserved(),
+                                     c10::Device(kAccel, index_));
+  }
+
+  [[noreturn]] void raiseOutOfMemory(size_t requested) {
+    size_t available = 0, total = 0;
+    (void)accelMemGetInfo(index_, &available, &total);
+    const std::lock_guard<std::mutex> lock(mutex_);
+    c10::reportOutOfMemoryToProfiler(static_cast<int64_t>(requested), allocated(), reserved(),
+                                     c10::Device(kAccel, index_));
+    std::string limit;
+    if (limit_ != SIZE_MAX) limit = " of which " + readable(limit_) + " may be used";
+    throw c10::OutOfMemoryError(
+        {__func__, __FILE__, static_cast<uint32_t>(__LINE__)},
+        c10::str("accel out of memory. Tried to allocate ", readable(requested), ". accel:",
+                 static_cast<int>(index_), " has a total capacity of ", readable(total), limit,
+                 ", ", readable(available), " free. Allocated by PyTorch: ", readable(allocated()),
+                 "; reserved by PyTorch but unallocated: ", readable(reserved() - allocated()),
+                 "."));
+  }
+
+  const c10::DeviceIndex index_;
+  std::mutex mutex_;
+  Pool small_{StatType::SMALL_POOL, {}};
+  Pool large_{StatType::LARGE_POOL, {}};
+  std::deque<std::pair<accelEvent_t, Block*>> pending_;
+  DeviceStats stats_;
+  size_t limit_ = SIZE_MAX;
+};
+
+class AccelAllocator final : public c10::DeviceAllocator {
+ public:
+  AccelAllocator() {
+    for (c10::DeviceIndex i = 0; i < deviceCount(); ++i) {
+      caches_.push_back(std::make_unique<DeviceCache>(i));
+    }
+  }
+
+  c10::DataPtr allocate(size_t bytes) override {
+    const c10::DeviceIndex index = currentDevice();
+    const c10::Device device(kAccel, index);
+    if (bytes == 0) return {nullptr, nullptr, &deleteBlock, device};
+    noteUse();
+    Block* block = cache(index).allocate(bytes, currentStream(index).id());
+    {
+      const std::lock_guard<std::mutex> lock(blocks_mutex_);
+      blocks_.emplace(block->address, block);
+    }
+    return {block->address, block->address, &deleteBlock, device};
+  }
+
+  c10::DeleterFnPtr raw_deleter() const override { return &deleteBlock; }
+
+  void copy_data(void* destination, const void* source, std::size_t bytes) const override {
+    ACCEL_CHECK(accelMemcpyAsync(destination, source, bytes, driverStream(currentStream())));
+  }
+
+  bool initialized() override { return !caches_.empty(); }
+
+  void emptyCache(c10::MempoolId_t) override {
+    withoutGil([this] {
+      for (const auto& cache : caches_) cache->emptyCache();
+    });
+  }
+
+  void recordStream(const c10::DataPtr& data, c10::Stream stream) override {
+    // Memory that came from elsewhere (a from_blob, say) isn't this cache's to keep.
+    if (!data.get() || data.get_deleter() != &deleteBlock) return;
+    TORCH_CHECK(stream.device_type() == kAccel, "record_stream: expected a stream of accel, got ",
+                stream);
+    Block* block = nullptr;
+    {
+      const std::lock_guard<std::mutex> lock(blocks_mutex_);
+      block = blocks_.at(data.get_context());
+    }
+    cache(block->device).recordUse(block, stream);
+  }
+
+  DeviceStats getDeviceStats(c10::DeviceIndex index) override {
+    return cache(resolveDevice(index)).stats();
+  }
+  void resetAccumulatedStats(c10::DeviceIndex index) override {
+    DeviceCache& device = cache(resolveDevice(index));
+    device.forEachStat([](Stat& stat) { stat.reset_accumulated(); });
+    device.resetCounts();
+  }
+  void resetPeakStats(c10::DeviceIndex index) override {
+    cache(resolveDevice(index)).forEachStat([](Stat& stat) { stat.reset_peak(); });
+  }
+  std::pair<size_t, size_t> getMemoryInfo(c10::DeviceIndex index) override {
+    size_t available = 0, total = 0;
+    ACCEL_CHECK(accelMemGetInfo(resolveDevice(index), &available, &total));
+    return {available, total};
+  }
+
+  DeviceCache& cache(c10::DeviceIndex index) { return *caches_[static_cast<size_t>(index)]; }
+
+  void free(void* address) {
+    Block* block = nullptr;
+    {
+      const std::lock_guard<std::mutex> lock(blocks_mutex_);
+      const auto found = blocks_.find(address);
+      TORCH_INTERNAL_ASSERT(found != blocks_.end(), "freed twice, or not of this allocator");
+      block = found->second;
+      blocks_.erase(found);
+    }
+    cache(block->device).free(block);
+  }
+
+ private:
+  static void deleteBlock(void* address);
+
+  std::vector<std::unique_ptr<DeviceCache>> caches_;
+  std::mutex blocks_mutex_;
+  ska::flat_hash_map<void*, Block*> blocks_;  // handed out, by address
+};
+
+AccelAllocator& allocator() {
+  static auto* instance = new AccelAllocator();
+  return *instance;
+}
+
+void AccelAllocator::deleteBlock(void* address) {
+  // In a forked child a lock may be held for ever by a thread that no longer exists: leak.
+  if (address && !inBadFork()) allocator().free(address);
+}
+
+const bool registered = [] {
+  c10::SetAllocator(kAccel, &allocator());
+  return true;
+}();
+
+}  // namespace
+
+c10::DeviceAllocator* deviceAllocator() {
+  return &allocator();
+}
+
+void setMemoryFraction(c10::DeviceIndex index, double fraction) {
+  TORCH_CHECK_VALUE(fraction >= 0 && fraction <= 1, "a memory fraction lies between 0 and 1, got ",
+                    fraction);
+  allocator().cache(resolveDevice(index)).setFraction(fraction);
+}
+
+}  // namespace torch_accel
