@@ -1,4 +1,4 @@
-"""Builds torch_accel against the installed torch: pip install --no-build-isolation ./reference_backend"""
+"""Builds torch_accel against the installed torch (pip install --no-build-isolation)."""
 
 import os
 from pathlib import Path

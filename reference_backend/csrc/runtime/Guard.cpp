@@ -36,10 +36,31 @@ struct AccelGuardImpl final : c10::impl::DeviceGuardImplInterface {
   c10::DeviceIndex deviceCount() const noexcept override { return torch_accel::deviceCount(); }
   c10::DeviceCapability getDeviceCapability(c10::Device device) const override {
     resolveDevice(device.index());
-    c10::DeviceCapability capability;  // all dtypes, at first
-    auto& types = capability.capability_data.supported_scalar_types;
-    types.has_QInt8 = types.has_QUInt8 = types.has_QInt32 = 0;
-    types.has_QUInt4x2 = types.has_QUInt2x4 = 0;
+    // The dtypes that the CPU, whose code the kernels run, converts between.
+    c10::DeviceCapability capability;
+    capability.capability_data.capability_bits = 0;
+    for (const c10::ScalarTypeIndex type : {c10::kIndex_Bool,
+                                            c10::kIndex_Byte,
+                                            c10::kIndex_Char,
+                                            c10::kIndex_Short,
+                                            c10::kIndex_Int,
+                                            c10::kIndex_Long,
+                                            c10::kIndex_UInt16,
+                                            c10::kIndex_UInt32,
+                                            c10::kIndex_UInt64,
+                                            c10::kIndex_Half,
+                                            c10::kIndex_BFloat16,
+                                            c10::kIndex_Float,
+                                            c10::kIndex_Double,
+                                            c10::kIndex_ComplexHalf,
+                                            c10::kIndex_ComplexFloat,
+                                            c10::kIndex_ComplexDouble,
+                                            c10::kIndex_Float8_e5m2,
+                                            c10::kIndex_Float8_e4m3fn,
+                                            c10::kIndex_Float8_e5m2fnuz,
+                                            c10::kIndex_Float8_e4m3fnuz}) {
+      capability.capability_data.capability_bits |= uint64_t{1} << type;
+    }
     return capability;
   }
 
