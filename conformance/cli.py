@@ -1,0 +1,54 @@
+"""The ``conformance`` command."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+_RUN = "run the checks on a device: pytest with the conformance plugin"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    parser = argparse.ArgumentParser(
+        prog="conformance",
+        description="Conformance suite for PyTorch accelerator backends.",
+        allow_abbrev=False,
+    )
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    commands.add_parser("run", help=_RUN, add_help=False).set_defaults(function=_run)
+    chosen, rest = parser.parse_known_args(arguments[:1])
+    return chosen.function(rest + arguments[1:])
+
+
+def _run(arguments: list[str]) -> int:
+    """``conformance run``: every further argument is pytest's or the plugin's."""
+    import pytest
+
+    if any(argument in ("-h", "--help") for argument in arguments):
+        print(_RUN_HELP)
+        return 0
+    package = Path(__file__).resolve().parent
+    return int(
+        pytest.main(
+            [
+                # Neither configuration nor conftest of the folder that it is called from.
+                "-c",
+                os.devnull,
+                "--rootdir",
+                str(package.parent),
+                "-o",
+                f"cache_dir={Path.cwd() / '.pytest_cache'}",
+                "--noconftest",
+                "-p",
+                "conformance.plugin",
+                "--pyargs",
+                package.name,
+                *arguments,
+            ]
+        )
+    )

@@ -1,0 +1,132 @@
+"""The cells that a check has, and the tests that run them.
+
+The plan comes from what OpInfo claims for the CPU, the one device on which every reference runs; what
+a backend supports never changes it. A test class marks its method with :class:`opinfo_cells` and is
+instantiated by :func:`instantiate`, which is torch's ``instantiate_device_type_tests`` for the
+device under test.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import torch
+from torch.testing._internal import common_device_type as upstream
+from torch.testing._internal.common_methods_invocations import op_db
+from torch.testing._internal.common_utils import _TestParametrizer
+from torch.testing._internal.opinfo.core import OpInfo
+
+from conformance.harness import device as devices
+from conformance.harness import profiles, random
+from conformance.harness.cells import Cell
+from conformance.harness.selection import Selection
+
+random.install()
+
+
+class Planned(NamedTuple):
+    """A cell, with the reason why it is not applicable, if it is not."""
+
+    cell: Cell
+    not_applicable: str | None
+
+
+class OpDtype(NamedTuple):
+    """An op at a dtype that the plan names."""
+
+    op: OpInfo
+    dtype: torch.dtype
+    not_applicable: str | None
+
+
+_selection = Selection()
+_profile = "full"
+_offered: list[Cell] = []
+
+
+def select(selection: Selection, profile: str = "full") -> None:
+    """Plan only the selected cells of the profile from now on."""
+    global _selection, _profile
+    _selection, _profile = selection, profile
+
+
+def _is_selected(cell: Cell) -> bool:
+    return profiles.includes(_profile, cell) and _selection.wants(cell)
+
+
+def offered() -> list[Cell]:
+    """Every cell that a class instantiated in this process has, selected or not."""
+    return _offered
+
+
+def op_dtypes(device_type: str) -> Iterator[OpDtype]:
+    """Every op and variant of OpInfo with each dtype it claims for the CPU, in OpInfo's order.
+
+    An op that claims none is listed with the dtypes that it claims elsewhere, as not applicable.
+    """
+    for op in op_db:
+        dtypes = set(op.supported_dtypes("cpu"))
+        reason = _not_applicable(op, device_type)
+        if not dtypes:
+            dtypes = set().union(*(claimed or () for claimed in op.dtypesIf.values()))
+            reason = reason or "OpInfo claims no dtype for the CPU, so there is no reference"
+        for dtype in sorted(dtypes, key=str):
+            yield OpDtype(op, dtype, reason)
+
+
+def _not_applicable(op: OpInfo, device_type: str) -> str | None:
+    if upstream.onlyCUDA in op.decorators:
+        return "OpInfo marks the op as CUDA only, so there is no reference on the CPU"
+    if upstream.onlyCPU in op.decorators and device_type != "cpu":
+        return "OpInfo marks the op as CPU only"
+    return None
+
+
+def dtype_name(dtype: torch.dtype) -> str:
+    """The dtype's name as cells have it."""
+    return str(dtype).removeprefix("torch.")
+
+
+class opinfo_cells(_TestParametrizer):
+    """Decorator: one test of the method for each cell (area, check, op, dtype).
+
+    The method takes ``device``, ``dtype`` and ``op``. Tests carry ``planned``, their
+    :class:`Planned`.
+    """
+
+    def __init__(self, area: str, check: str) -> None:
+        self.area, self.check = area, check
+
+    def _parametrize_test(
+        self, test: Callable[..., None], generic_cls: type, device_cls: type
+    ) -> Iterator[tuple[Any, str, dict[str, Any], Callable[[Any], list[Any]]]]:
+        for op, dtype, reason in op_dtypes(device_cls.device_type):
+            cell = Cell(self.area, self.check, op.name, op.variant_test_name, dtype_name(dtype))
+            _offered.append(cell)
+            if _is_selected(cell):
+                mark = functools.partial(_mark, Planned(cell, reason))
+                yield test, op.formatted_name, {"op": op, "dtype": dtype}, lambda _, m=mark: [m]
+
+
+def _mark(planned: Planned, test: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(test)
+    def marked(*args: Any, **kwargs: Any) -> None:
+        test(*args, **kwargs)
+
+    marked.planned = planned
+    return marked
+
+
+def instantiate(test_class: type, scope: dict[str, Any]) -> None:
+    """Put the class, instantiated for the device under test, into ``scope``."""
+    device = devices.current()
+    base = devices.device_test_base(device)
+    upstream.instantiate_device_type_tests(
+        test_class,
+        scope,
+        only_for=[base.device_type],
+        allow_mps=device.type == "mps",
+        allow_xpu=device.type == "xpu",
+    )

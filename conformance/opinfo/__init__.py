@@ -1,0 +1,1 @@
+"""Checks of operators, planned from torch's OpInfo database."""

@@ -1,0 +1,47 @@
+"""The pytest plugin: options in, records out. Loaded with ``-p conformance.plugin``.
+
+Loading it changes nothing for tests that are not conformance checks: options are added only after a
+project's own, and everything else happens in a :class:`Recorder` that is registered when the run's
+arguments reach into this package.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance.plugin import options
+
+if TYPE_CHECKING:
+    from _pytest.config.argparsing import Parser
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_load_initial_conftests(parser: Parser) -> Iterator[None]:
+    """Add the options once conftest files have added theirs, so that theirs win."""
+    result = yield
+    options.add(parser)
+    return result
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """Set up pytest-xdist, where ``-n`` asks for it: neighbouring cells share samples."""
+    if not options.reaches_checks(config) or not getattr(config.option, "numprocesses", None):
+        return
+    if config.option.dist == "no":
+        config.option.dist = "worksteal"
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Find the device and check every option before anything runs."""
+    config = session.config
+    if options.reaches_checks(config):
+        from conformance.plugin.start import start
+
+        start(config)
