@@ -188,12 +188,12 @@ def incompleteness(report: Mapping[str, Any]) -> list[str]:
     sentences = []
     if report["interrupted"]:
         sentences.append("The run was interrupted: this report is partial.")
-    for key, what in (
-        ("missing", "planned cells have no record"),
-        ("unplanned", "records belong to no planned cell"),
-        ("doubled", "cells have more than one record (the worst counts)"),
+    for key, one, many in (
+        ("missing", "planned cell has no record", "planned cells have no record"),
+        ("unplanned", "record belongs to no planned cell", "records belong to no planned cell"),
+        ("doubled", "cell has several records", "cells have several records"),
     ):
         cells = list(report[key])
         if cells:
-            sentences.append(f"{len(cells)} {what}, e.g. {cells[0]}.")
+            sentences.append(f"{len(cells)} {one if len(cells) == 1 else many}, e.g. {cells[0]}.")
     return sentences

@@ -183,9 +183,10 @@ def _operators(entries: Sequence[_Entry]) -> list[str]:
     ]
     lines += [
         "",
-        "An empty place is not planned: OpInfo does not claim that dtype. Where several checks "
-        "cover an operator and dtype, the worst result is shown. Dtypes are abbreviated as "
-        "`torch.dtype.abbr` does: f32 is float32, i64 int64, u8 uint8, b8 bool, c64 complex64.",
+        "An empty place is not planned: OpInfo does not claim that dtype.",
+        "Where several checks cover an operator and dtype, the worst result is shown.",
+        "Dtypes are abbreviated as `torch.dtype.abbr` does: f32 is float32, bf16 bfloat16,",
+        "c64 complex64, i64 int64, u8 uint8, b8 bool.",
         "",
     ]
     known = [name for name in GROUPS if name in groups]
@@ -217,7 +218,7 @@ def _group_table(name: str, entries: Sequence[_Entry]) -> list[str]:
         rule=":-:",
     )
     passed = sum(state.startswith("pass") for _, state in entries)
-    count = f"{len(rows)} operators, {passed:,} of {len(entries):,} cells pass"
+    count = f"{_count(len(rows), 'operator')}, {passed:,} of {_count(len(entries), 'cell')} pass"
     if len(rows) <= _ROWS_UNFOLDED:
         return [f"### {name}", "", f"{count}.", "", *table]
     return [f"### {name}", "", f"<details><summary>{count}</summary>", "", *table, "</details>", ""]
@@ -249,7 +250,12 @@ def _lists(report: Mapping[str, Any]) -> list[str]:
     ):
         if report[key]:
             cells = [Cell.from_id(cell_id) for cell_id in report[key]]
-            lines += [f"## {title}", "", f"{len(cells):,} cells: {_cells(cells, several)}", ""]
+            lines += [
+                f"## {title}",
+                "",
+                f"{_count(len(cells), 'cell')}: {_cells(cells, several)}",
+                "",
+            ]
     return lines
 
 
@@ -263,8 +269,8 @@ def _signature_list(
     ]
     if len(ordered) > _MAX_SIGNATURES:
         lines.append(f"- and {len(ordered) - _MAX_SIGNATURES:,} more signatures in report.json")
-    count = sum(map(len, groups.values()))
-    count_text = f"{count:,} cells, {len(groups):,} signatures"
+    cell_count = _count(sum(map(len, groups.values())), "cell")
+    count_text = f"{cell_count}, {_count(len(groups), 'signature')}"
     if folded:
         lines = [f"<details><summary>{count_text}</summary>", "", *lines, "", "</details>"]
     else:
@@ -289,6 +295,10 @@ def _cells(cells: Iterable[Cell], several_checks: bool) -> str:
     if len(dtypes) > _MAX_OPERATORS:
         parts.append(f"and {len(dtypes) - _MAX_OPERATORS:,} more operators")
     return ", ".join(parts)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def _code(text: str) -> str:
