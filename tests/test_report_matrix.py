@@ -134,7 +134,7 @@ def test_matrix_of_a_small_run():
 - (unsupported) refused cleanly
 - (not_applicable) has no meaning here
 - (pass fallback) right, by falling back to the CPU
-- (pass composite) right, composed of other operators on the device
+- (pass composite) right, composed by torch of other operators of the device
 - (pass native) right, by a kernel of the device
 
 An empty place is not planned: OpInfo does not claim that dtype.

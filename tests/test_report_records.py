@@ -13,6 +13,7 @@ import pytest
 from report_samples import cell, record, small_run
 
 from conformance.harness.outcomes import Outcome
+from conformance.harness.path import Path
 from conformance.report import Journal, JournalError, Record, read_journal
 
 KEYS = (
@@ -95,6 +96,12 @@ def test_what_is_not_known_is_left_out():
 def test_zero_is_known():
     assert record(samples=0, max_abs_error=0.0).to_json()["max_abs_error"] == 0.0
     assert record(samples=0).to_json()["samples"] == 0
+
+
+def test_a_record_holds_plain_values_only():
+    """Members of enumerations do not pass through execnet, which pytest-xdist sends with."""
+    values = full_record(path=Path.NATIVE, outcome=Outcome.FAIL).to_json()
+    assert {type(value) for value in values.values()} <= {str, int, float}
 
 
 def test_figures_keep_six_significant_digits():

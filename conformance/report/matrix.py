@@ -30,7 +30,7 @@ _SYMBOLS = {
     "not_applicable": ("·", "has no meaning here"),
     "pass fallback": ("○", "right, by falling back to the CPU"),
     "pass": ("✓", "right, path not known"),
-    "pass composite": ("◐", "right, composed of other operators on the device"),
+    "pass composite": ("◐", "right, composed by torch of other operators of the device"),
     "pass native": ("●", "right, by a kernel of the device"),
 }
 _RANK = {key: rank for rank, key in enumerate(_SYMBOLS)}

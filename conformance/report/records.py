@@ -35,9 +35,9 @@ class Record:
     """How one cell ended; the fields are the keys of ``records.jsonl``.
 
     A part of the cell's name that has no meaning is the empty string; any other field that is not
-    known is None. Both are left out of the JSON. ``reference_error`` is the largest absolute error
-    of CPU at the cell's dtype against the golden; the ``max_*`` figures are the device's. Figures
-    may be anything that ``float`` takes, 0-dim tensors included; six significant digits are kept.
+    known is None. Both are left out of the JSON. ``docs/report.md`` says what each figure means.
+    Figures may be anything that ``float`` takes, 0-dim tensors included; six significant digits
+    are kept.
 
     Raises ValueError for an outcome or a path that is not one of the known ones.
     """
@@ -62,8 +62,10 @@ class Record:
 
     def __post_init__(self) -> None:
         self.outcome = Outcome(self.outcome)
-        if self.path is not None and self.path not in PATHS:
-            raise ValueError(f"{self.path!r} is not a valid path (one of {', '.join(PATHS)})")
+        if self.path is not None:
+            self.path = str(self.path)  # An enum's member would not survive every serializer.
+            if self.path not in PATHS:
+                raise ValueError(f"{self.path!r} is not a valid path (one of {', '.join(PATHS)})")
         for name in _FIGURES:
             value = getattr(self, name)
             if value is not None:
