@@ -21,6 +21,7 @@ import numpy
 import torch
 
 from conformance.harness import tolerance as tolerances
+from conformance.harness.figures import Figures
 from conformance.harness.tolerance import Tolerance
 from conformance.harness.tree import leaves
 
@@ -28,27 +29,6 @@ SLACK = 4.0
 """How many times CPU's own error a device may be off."""
 PLAUSIBLE = 64.0
 """CPU's own error must be within this many tolerances for the golden's side of the rule to count."""
-
-
-@dataclass
-class Figures:
-    """Largest errors seen; None where nothing was measured.
-
-    The error of a value is its distance to the golden where there is one, else to CPU at the same
-    dtype. ``reference`` is the largest absolute error of CPU at the same dtype to the golden.
-    """
-
-    abs: float | None = None
-    rel: float | None = None
-    ulp: float | None = None
-    reference: float | None = None
-
-    def merge(self, other: Figures) -> None:
-        """Keep the larger of each figure."""
-        for name in ("abs", "rel", "ulp", "reference"):
-            mine, theirs = getattr(self, name), getattr(other, name)
-            if theirs is not None and (mine is None or theirs > mine):
-                setattr(self, name, theirs)
 
 
 @dataclass
@@ -112,16 +92,14 @@ def compare(
 
 def bit_equal(a: torch.Tensor, b: torch.Tensor) -> bool:
     """Whether two CPU tensors of one shape and dtype hold the same values, NaNs included."""
+    if a.dtype.is_complex:  # torch.equal has no complex32
+        a, b = (torch.view_as_real(t.resolve_conj().resolve_neg()) for t in (a, b))
     if torch.equal(a, b):
         return True
-    if a.dtype.is_complex:
-        a, b = torch.view_as_real(a.resolve_conj()), torch.view_as_real(b.resolve_conj())
-    if not a.dtype.is_floating_point:
+    bits = _BITS.get(a.element_size())
+    if not a.dtype.is_floating_point or bits is None:
         return False
-    same = _BITS.get(a.element_size())
-    if same is None or a.is_neg() or b.is_neg():
-        return False
-    return torch.equal(a.view(same), b.view(same))
+    return torch.equal(a.resolve_neg().view(bits), b.resolve_neg().view(bits))
 
 
 _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
@@ -345,9 +323,10 @@ def _figures(error: numpy.ndarray, right: numpy.ndarray, dtype: torch.dtype) -> 
     worst = float(error.max())
     if worst == 0.0:
         return Figures(0.0, 0.0, 0.0)
-    nonzero = size > 0
-    relative = (error[nonzero] / size[nonzero]).max(initial=0.0)
-    return Figures(worst, float(relative), float((error / spacing(size, dtype)).max()))
+    # Next to a large value of the same result, a tiny one is as good as zero.
+    size = numpy.maximum(size, torch.finfo(dtype).eps * size.max())
+    relative = error / numpy.maximum(size, torch.finfo(dtype).tiny)
+    return Figures(worst, float(relative.max()), float((error / spacing(size, dtype)).max()))
 
 
 def spacing(size: numpy.ndarray, dtype: torch.dtype) -> numpy.ndarray:

@@ -45,16 +45,23 @@ class DeviceCall:
     reached_device: bool
     """Whether any argument said or carried the device; if not, the op ran where it defaults to."""
     path: Path | None = None
+    """None where the call was not traced."""
     notes: list[str] = field(default_factory=list)
 
 
 class OnDevice:
-    """Runs samples on one device, tracing the path that each takes."""
+    """Runs samples of one op at one dtype on a device, tracing the path that they take.
+
+    A trace costs as much as several small operators, so a call is traced when its outline (ranks
+    and contiguity of tensors, values of flags and strings, kinds of other arguments) is new here.
+    What a backend declares to have run on the CPU is read around every call.
+    """
 
     def __init__(self, device: Device) -> None:
         self.device = device
         self.torch_device = device.torch_device
         self._declared = DeclaredFallbacks(device.module if device.type != "cpu" else None)
+        self._traced: set[Any] = set()
 
     def call(self, op: Callable[..., Any], sample: SampleInput) -> DeviceCall:
         """Carry the sample over and call ``op`` with it.
@@ -65,12 +72,32 @@ class OnDevice:
         carrier = Carrier(self.torch_device)
         with stage("moving the arguments to the device"):
             args = carrier.carry(arguments(sample))
-        trace = Trace()
+        outline = _outline(arguments(sample))
         self._declared.start()
-        with stage("calling the operator"), trace.record():
-            outputs = call(op, args)
-        path = path_of(trace.calls, self.device.type)
+        if outline in self._traced:
+            path = None
+            with stage("calling the operator"):
+                outputs = call(op, args)
+        else:
+            self._traced.add(outline)
+            trace = Trace()
+            with stage("calling the operator"), trace.record():
+                outputs = call(op, args)
+            path = path_of(trace.calls, self.device.type)
         if self._declared.since_start():
             path = Path.FALLBACK
         reached = carrier.moved_tensors or carrier.rewrote_device
         return DeviceCall(outputs, carrier.bases, reached, path, carrier.notes)
+
+
+def _outline(value: Any) -> Any:
+    """What of the arguments is likely to decide the path; hashable."""
+    if isinstance(value, torch.Tensor):
+        return value.dim(), value.dtype, value.layout is torch.strided and value.is_contiguous()
+    if value is None or isinstance(value, (bool, str, torch.dtype)):
+        return value
+    if isinstance(value, (tuple, list)):
+        return tuple(map(_outline, value))
+    if isinstance(value, dict):
+        return tuple((name, _outline(item)) for name, item in value.items())
+    return type(value)

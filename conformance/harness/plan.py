@@ -19,8 +19,9 @@ from torch.testing._internal.common_utils import _TestParametrizer
 from torch.testing._internal.opinfo.core import OpInfo
 
 from conformance.harness import device as devices
-from conformance.harness import profiles, random
+from conformance.harness import profiles, random, run
 from conformance.harness.cells import Cell
+from conformance.harness.outcomes import Outcome
 from conformance.harness.selection import Selection
 
 random.install()
@@ -113,7 +114,10 @@ class opinfo_cells(_TestParametrizer):
 def _mark(planned: Planned, test: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(test)
     def marked(*args: Any, **kwargs: Any) -> None:
-        test(*args, **kwargs)
+        if planned.not_applicable is not None:
+            run.current().conclude(Outcome.NOT_APPLICABLE, planned.not_applicable)
+        else:
+            test(*args, **kwargs)
 
     marked.planned = planned
     return marked

@@ -29,6 +29,8 @@ from torch.testing._internal import common_methods_invocations, common_modules
 
 DRAWS = 24
 """Draws on each side of the distribution test."""
+JUDGED_SAMPLES = 6
+"""Samples of a cell whose distribution is tested; the others are judged by metadata."""
 LIMIT = 7.5
 """Standard errors by which the shares may differ."""
 ALLOWANCE = 0.01

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from conformance.harness.cells import Cell
-from conformance.harness.compare import Figures
+from conformance.harness.figures import Figures
 from conformance.harness.outcomes import Outcome
 
 

@@ -133,9 +133,6 @@ class Recorder:
         planned = item.stash.get(_PLANNED, None)
         if planned is not None:
             item.stash[_RUN] = run.begin(planned.cell)
-            if planned.not_applicable is not None:
-                item.stash[_RUN].conclude(Outcome.NOT_APPLICABLE, planned.not_applicable)
-                return None
         return (yield)
 
     @pytest.hookimpl(wrapper=True)
