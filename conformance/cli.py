@@ -9,6 +9,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 _RUN = "run the checks on a device: pytest with the conformance plugin"
+_RUN_HELP = """\
+usage: conformance run [--device NAME[:INDEX]] [OPTIONS] [PYTEST OPTIONS]
+
+Runs the checks on a device and writes the reports. This is
+`pytest -p conformance.plugin --pyargs conformance`, without the configuration and the conftest
+files of the current folder. Every option of pytest and of pytest-xdist works (-n 2, -x, -k, -v).
+
+The plugin's options:
+"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -30,7 +39,7 @@ def _run(arguments: list[str]) -> int:
     import pytest
 
     if any(argument in ("-h", "--help") for argument in arguments):
-        print(_RUN_HELP)
+        print(_RUN_HELP + _options_help())
         return 0
     package = Path(__file__).resolve().parent
     return int(
@@ -52,3 +61,13 @@ def _run(arguments: list[str]) -> int:
             ]
         )
     )
+
+
+def _options_help() -> str:
+    """The plugin's options as argparse prints them."""
+    from conformance.plugin.options import OPTIONS
+
+    parser = argparse.ArgumentParser(add_help=False, usage=argparse.SUPPRESS)
+    for name, keywords in OPTIONS.items():
+        parser.add_argument(f"--{name}", **keywords)
+    return parser.format_help().partition("\n")[2] + "\nExit codes are pytest's."

@@ -4,11 +4,12 @@ Values follow a two-sided rule. A floating-point value is right when it is withi
 of CPU at the same dtype or of the golden (CPU at higher precision), or when its error against the
 golden is at most :data:`SLACK` times the largest error that CPU itself makes at that dtype. The
 second side keeps ill-conditioned results at low precision from failing a backend that rounds
-differently; it is in force only while CPU's own error is itself plausible (:data:`PLAUSIBLE`), so an
-operator whose meaning depends on the dtype cannot make the rule void. Integers and bools are exact.
+differently; it is in force only while CPU's own error is itself plausible (:data:`PLAUSIBLE`), so
+an operator whose meaning depends on the dtype cannot make the rule void. Integers and bools are
+exact.
 
-Metadata is compared too: kind, shape, dtype, device with index, and strides where eager CPU and Meta
-agree on them.
+Metadata is compared too: kind, shape, dtype, device with index, and strides where eager CPU and
+Meta agree on them.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from conformance.harness.tree import leaves
 SLACK = 4.0
 """How many times CPU's own error a device may be off."""
 PLAUSIBLE = 64.0
-"""CPU's own error must be within this many tolerances for the golden's side of the rule to count."""
+"""CPU's own error must be within this many tolerances for the golden's side to count."""
 
 
 @dataclass
@@ -62,9 +63,10 @@ def compare(
 ) -> Comparison:
     """Compare what the device returned with what CPU returned.
 
-    ``actual`` and ``expected`` are outputs of one call: tensors, Python values, None, or nestings of
-    them. ``golden`` is the same call at higher precision, or None. ``meta`` computes the same call on
-    Meta tensors; it is called only when strides differ, to learn whether torch insists on them.
+    ``actual`` and ``expected`` are outputs of one call: tensors, Python values, None, or nestings
+    of them. ``golden`` is the same call at higher precision, or None. ``meta`` computes the same
+    call on Meta tensors; it is called only when strides differ, to learn whether torch insists on
+    them.
     ``values=False`` compares metadata alone.
     Reading ``actual`` back may raise what the device's queued work raised.
     """
@@ -323,9 +325,11 @@ def _figures(error: numpy.ndarray, right: numpy.ndarray, dtype: torch.dtype) -> 
     worst = float(error.max())
     if worst == 0.0:
         return Figures(0.0, 0.0, 0.0)
-    # Next to a large value of the same result, a tiny one is as good as zero.
-    size = numpy.maximum(size, torch.finfo(dtype).eps * size.max())
-    relative = error / numpy.maximum(size, torch.finfo(dtype).tiny)
+    # Below the absolute tolerance, or next to a large value of the same result, a tiny value is as
+    # good as zero: what is relative to it says nothing.
+    floor = max(tolerances.default(dtype).atol, torch.finfo(dtype).eps * float(size.max()))
+    size = numpy.maximum(size, floor)
+    relative = error / size
     return Figures(worst, float(relative.max()), float((error / spacing(size, dtype)).max()))
 
 
@@ -363,7 +367,7 @@ def _compare_strides(
     expected: torch.Tensor,
     meta: Callable[[], Any],
 ) -> None:
-    """Strides count only where eager CPU and Meta agree on them, and not for dims of size 0 or 1."""
+    """Strides count where eager CPU and Meta agree on them, but not for dims of size 0 or 1."""
     if expected.layout is not torch.strided or actual.layout is not torch.strided:
         return
     if actual.shape != expected.shape or same_strides(actual, expected):

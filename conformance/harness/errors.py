@@ -81,7 +81,7 @@ def shorten(text: str, limit: int) -> str:
 
 
 def classify(error: BaseException, op: str) -> Outcome:
-    """``UNSUPPORTED`` for a clean refusal of ``op`` (OpInfo's name) by the device, else ``FAIL``."""
+    """``UNSUPPORTED`` for a clean refusal of ``op`` (OpInfo's name), else ``FAIL``."""
     if isinstance(error, NotImplementedError):
         return Outcome.UNSUPPORTED
     message = str(error)

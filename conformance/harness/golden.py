@@ -1,9 +1,9 @@
 """The right answer: what CPU returns, at the same dtype and at higher precision.
 
-The golden is the same call with every floating-point tensor, dtype argument and the default dtype at
-float64 (complex128 for complex): upcasting is exact, so it is the answer to the same question. It is
-exact for integers and bools already, and at float64 there is nothing higher: there CPU at the same
-dtype is the reference. An operator that refuses the higher precision simply has no golden.
+The golden is the same call with every floating-point tensor, dtype argument and the default dtype
+at float64 (complex128 for complex): upcasting is exact, so it is the answer to the same question.
+CPU is exact for integers and bools already, and at float64 there is nothing higher: there CPU at
+the same dtype is the reference. An operator that refuses the higher precision has no golden.
 """
 
 from __future__ import annotations

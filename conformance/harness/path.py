@@ -8,8 +8,8 @@ Three sources, none of them particular to a backend:
 - the trace also shows a CPU fallback at work: ``aten::_to_cpu``, which ``at::native::cpu_fallback``
   calls, or the same operator again inside itself allocating CPU memory. A backend that computes on
   the CPU by means that no trace shows can declare it: a function ``fallback_calls()`` in its device
-  module that returns a dict from overload name to the number of calls which ran synchronously on the
-  CPU so far.
+  module that returns a dict from overload name to the number of calls which ran synchronously on
+  the CPU so far.
 """
 
 from __future__ import annotations

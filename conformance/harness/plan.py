@@ -1,9 +1,9 @@
 """The cells that a check has, and the tests that run them.
 
-The plan comes from what OpInfo claims for the CPU, the one device on which every reference runs; what
-a backend supports never changes it. A test class marks its method with :class:`opinfo_cells` and is
-instantiated by :func:`instantiate`, which is torch's ``instantiate_device_type_tests`` for the
-device under test.
+The plan comes from what OpInfo claims for the CPU, the one device on which every reference runs;
+what a backend supports never changes it. A test class marks its method with :class:`opinfo_cells`
+and is instantiated by :func:`instantiate`, which is torch's ``instantiate_device_type_tests`` for
+the device under test.
 """
 
 from __future__ import annotations

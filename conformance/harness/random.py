@@ -2,8 +2,8 @@
 
 Whether a call draws is not read off a list: the CPU's generator is compared before and after the
 reference call. A call that drew is judged by its metadata, by its distribution against the CPU's,
-and by the reproducibility of a seed where the device can be seeded. ``empty`` and its kin are judged
-by metadata alone.
+and by the reproducibility of a seed where the device can be seeded. ``empty`` and its kin are
+judged by metadata alone.
 
 The distribution test draws :data:`DRAWS` times on both sides and compares, for each of a few
 quantiles of the CPU's pooled values, the share of values at or below it, with Welch's t over draws;

@@ -21,7 +21,7 @@ def _split(text: str | None) -> tuple[str, ...]:
 
 
 def _names(cell: Cell, field_name: str) -> tuple[str, ...]:
-    """The names under which a pattern finds the cell. An op is found with or without its variant."""
+    """The names under which a pattern finds the cell; an op's with and without its variant."""
     if field_name == "op":
         return (cell.op, cell.full_op) if cell.variant else (cell.op,)
     return (getattr(cell, field_name),)

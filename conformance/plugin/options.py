@@ -25,14 +25,14 @@ def add(parser: Parser) -> None:
     """Add the options, but for those that something else has added already."""
     _taken.clear()
     group = parser.getgroup("conformance", "conformance of an accelerator backend")
-    for name, keywords in _OPTIONS.items():
+    for name, keywords in OPTIONS.items():
         try:
             group.addoption(f"--{name}", dest=_PREFIX + name.replace("-", "_"), **keywords)
         except (ValueError, argparse.ArgumentError):
             _taken.append(f"--{name}")
 
 
-_OPTIONS: dict[str, dict[str, Any]] = {
+OPTIONS: dict[str, dict[str, Any]] = {
     "device": {
         "metavar": "NAME[:INDEX]",
         "help": "device under test; default: the current accelerator, else accel if torch_accel "
@@ -65,6 +65,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     },
     "dtype": {"metavar": "NAMES", "help": "run only these dtypes (names or globs)"},
 }
+"""Each option's name and what argparse is to know of it."""
 
 
 @dataclass(frozen=True)

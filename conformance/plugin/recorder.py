@@ -139,20 +139,16 @@ class Recorder:
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Iterator[None]:
-        """Attach the cell's record to the report of its test, and the outcome in pytest's terms."""
+        """Attach the cell's record to its test's report, with the outcome in pytest's terms."""
         report = yield
-        if _PLANNED in item.stash and (
-            call.when == "call" or (call.when == "setup" and call.excinfo)
-        ):
+        ended = call.when == "call" or (call.when == "setup" and call.excinfo is not None)
+        if ended and _PLANNED in item.stash:
             cell_run = item.stash.get(_RUN, None) or run.CellRun(item.stash[_PLANNED].cell)
-            if call.excinfo is not None and not call.excinfo.errisinstance(run.CellFailed):
+            if call.excinfo is not None and not isinstance(call.excinfo.value, run.CellFailed):
                 _conclude_from_exception(cell_run, call.excinfo.value)
-            self._translate(
-                report, item, cell_run, keep_traceback=cell_run.outcome is Outcome.ERROR
-            )
-            setattr(
-                report, _ATTRIBUTE, self._record(cell_run, call.duration, item.nodeid).to_json()
-            )
+            self._translate(report, item, cell_run)
+            record = self._record(cell_run, call.duration, item.nodeid)
+            setattr(report, _ATTRIBUTE, record.to_json())
         return report
 
     def _translate(
@@ -160,15 +156,14 @@ class Recorder:
         report: pytest.TestReport,
         item: pytest.Item,
         cell_run: run.CellRun,
-        keep_traceback: bool,
     ) -> None:
-        """Give the report the outcome, and in place of a traceback the reason."""
+        """Give the report the outcome, and the reason in place of a traceback but for errors."""
         outcome = cell_run.outcome
         if outcome is Outcome.PASS:
             return
         if outcome.is_red:
             report.outcome = "failed"
-            if not (keep_traceback and report.longrepr):
+            if outcome is not Outcome.ERROR or not report.longrepr:
                 report.longrepr = f"{cell_run.cell.id} on {self._device}\n{cell_run.reason}"
         else:
             path, line, _ = item.location
