@@ -29,7 +29,7 @@ def collect_environment(
         "backend": _backends(device, backend_modules),
         "harness": {"version": _version("torch-conformance"), **_commit()},
         "python": platform.python_version(),
-        "platform": platform.platform(),
+        "platform": _platform(),
         "machine": {"cpu": _cpu_model(), "cores": _usable_cores()},
         "options": {key: _plain(value) for key, value in (options or {}).items()},
     }
@@ -84,6 +84,11 @@ def _git(directory: Path, *arguments: str) -> str | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return result.stdout.strip() if result.returncode == 0 else None
+
+
+def _platform() -> str:
+    """System, architecture and C library; the kernel's build is the machine's own affair."""
+    return " ".join(filter(None, (platform.system(), platform.machine(), *platform.libc_ver())))
 
 
 def _cpu_model() -> str | None:
