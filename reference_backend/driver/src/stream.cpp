@@ -197,7 +197,6 @@ accelError_t accelStreamCreate(int device, int priority, accelStream_t* stream) 
     if (const accelError_t error = findDevice("accelStreamCreate", device, &found)) return error;
     if (const accelError_t error = checkUsable("accelStreamCreate")) return error;
     prepareForFork();
-    reapWorkers();
     auto created = std::make_shared<accelStream>(*found, priority);
     if (const accelError_t error = found->add(created)) return error;
     *stream = created.get();
@@ -211,7 +210,6 @@ accelError_t accelStreamDestroy(accelStream_t stream) {
     // In a forked child the worker does not exist and the mutex may be held for ever.
     if (checkNotForked("accelStreamDestroy") != ACCEL_SUCCESS) return ACCEL_SUCCESS;
     stream->destroy();
-    reapWorkers();
     return ACCEL_SUCCESS;
   });
 }

@@ -1,5 +1,6 @@
 // Worker threads. They are joined, not detached: after accelShutdown none runs, not even the
-// destructors of its thread-local objects.
+// destructors of its thread-local objects. A worker that ends joins the one that ended before it,
+// so no caller waits for that and at most one thread is left to join.
 //
 // A vendor's driver has the card's queues in their place, but meets the same questions: what a
 // forked child may do, and what happens at exit.
@@ -10,7 +11,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <csignal>
@@ -18,7 +18,7 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
-#include <vector>
+#include <optional>
 
 #include "device.h"
 #include "error.h"
@@ -36,7 +36,7 @@ struct Workers {
   std::mutex mutex;           // guards what follows
   std::condition_variable ended;
   size_t live = 0;
-  std::vector<pthread_t> finished;  // ended or about to, not joined yet
+  std::optional<pthread_t> unjoined;  // the worker that ended last
 };
 
 Workers& workers() {
@@ -82,10 +82,14 @@ void* runWorker(void* argument) {
     stream.work();
   }
   Workers& all = workers();
-  const std::lock_guard lock(all.mutex);
-  all.finished.push_back(pthread_self());  // startWorker made room
-  --all.live;
-  all.ended.notify_all();
+  std::optional<pthread_t> before = pthread_self();
+  {
+    const std::lock_guard lock(all.mutex);
+    before.swap(all.unjoined);
+    --all.live;
+    all.ended.notify_all();
+  }
+  if (before) pthread_join(*before, nullptr);
   return nullptr;
 }
 
@@ -138,7 +142,6 @@ accelError_t startWorker(const std::shared_ptr<accelStream>& stream) {
   auto argument = std::make_unique<std::shared_ptr<accelStream>>(stream);
   {
     const std::lock_guard lock(all.mutex);
-    all.finished.reserve(all.finished.size() + all.live + 1);
     ++all.live;
     all.started.store(true, std::memory_order_relaxed);
   }
@@ -157,14 +160,6 @@ accelError_t startWorker(const std::shared_ptr<accelStream>& stream) {
   }
   argument.release();  // the worker's
   return ACCEL_SUCCESS;
-}
-
-void reapWorkers() {
-  Workers& all = workers();
-  const std::lock_guard lock(all.mutex);
-  auto joined = [](pthread_t thread) { return pthread_tryjoin_np(thread, nullptr) == 0; };
-  all.finished.erase(std::remove_if(all.finished.begin(), all.finished.end(), joined),
-                     all.finished.end());
 }
 
 void prepareForFork() {
@@ -186,13 +181,13 @@ accelError_t accelShutdown() {
     for (const auto& device : devices()) {
       for (const auto& stream : device->streams()) stream->close();
     }
-    std::vector<pthread_t> finished;
+    std::optional<pthread_t> last;
     {
       std::unique_lock lock(all.mutex);
       all.ended.wait(lock, [&] { return all.live == 0; });
-      finished.swap(all.finished);
+      last.swap(all.unjoined);
     }
-    for (const pthread_t thread : finished) pthread_join(thread, nullptr);
+    if (last) pthread_join(*last, nullptr);  // it has joined the others
     return ACCEL_SUCCESS;
   });
 }

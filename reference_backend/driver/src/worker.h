@@ -1,4 +1,4 @@
-// The worker threads of all streams: start, reaping, shutdown, and what a fork means for them.
+// The worker threads of all streams: start, end, shutdown, and what a fork means for them.
 #pragma once
 
 #include <memory>
@@ -16,8 +16,6 @@ accelError_t checkMayWait(const char* function);
 
 // Starts the stream's worker, which calls stream->work().
 accelError_t startWorker(const std::shared_ptr<accelStream>& stream);
-// Joins the threads that have ended. Does not wait.
-void reapWorkers();
 // Makes fork() keep the driver's tables consistent in the child. Called before the first use of
 // any.
 void prepareForFork();
