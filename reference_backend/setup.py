@@ -1,6 +1,7 @@
 """Builds torch_accel against the installed torch (pip install --no-build-isolation)."""
 
 import os
+import runpy
 from pathlib import Path
 
 from setuptools import setup
@@ -19,6 +20,9 @@ def sources():
     """The driver and the torch integration: every .cpp file below the two folders."""
     return sorted(str(p) for d in ("driver/src", "csrc") for p in Path(d).rglob("*.cpp"))
 
+
+# The list of generic operators, as C++.
+runpy.run_path("csrc/aten/generic_ops.py")["write_include"]()
 
 setup(
     ext_modules=[
