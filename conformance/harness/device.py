@@ -168,10 +168,10 @@ def _check_known(kind: str) -> None:
         known = torch.device(kind).type == kind
     except RuntimeError:
         known = False
-    if known and not (kind == "privateuse1" and private == kind):
+    if known:
         return
     names = ["cpu", "cuda", "hpu", "mps", "mtia", "xpu"]
-    if private != "privateuse1":
+    if hasattr(torch, private):
         names.append(private)
     near = difflib.get_close_matches(kind, names, n=2)
     hint = f"; did you mean {' or '.join(near)}?" if near else ""

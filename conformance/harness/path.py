@@ -138,7 +138,8 @@ def kernel_of(name: str, arity: int, key: str) -> Path | None:
     """Where the dispatcher finds the operator's kernel at ``key``.
 
     ``NATIVE`` for one registered there, ``COMPOSITE`` for torch's composition, ``FALLBACK`` when
-    only the backend's boxed fallback is left, None for what is no operator.
+    only the backend's boxed fallback is left. None for what is no operator, or has its kernel at
+    another key, as operators on sparse tensors do.
     """
     overloads = _overloads(name, arity)
     if not overloads:
@@ -148,7 +149,9 @@ def kernel_of(name: str, arity: int, key: str) -> Path | None:
         return Path.NATIVE
     if any(overload in _registered(c) for c in _COMPOSITE_KEYS for overload in overloads):
         return Path.COMPOSITE
-    return Path.FALLBACK
+    if torch._C._dispatch_has_backend_fallback(getattr(torch._C.DispatchKey, key)):
+        return Path.FALLBACK
+    return None
 
 
 def path_of(calls: list[AtenCall], device_type: str) -> Path | None:

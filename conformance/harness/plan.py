@@ -35,10 +35,10 @@ class Planned(NamedTuple):
 
 
 class OpDtype(NamedTuple):
-    """An op at a dtype that the plan names."""
+    """An op at a dtype that the plan names. ``dtype`` is None where the op is not applicable."""
 
     op: OpInfo
-    dtype: torch.dtype
+    dtype: torch.dtype | None
     not_applicable: str | None
 
 
@@ -65,29 +65,30 @@ def offered() -> list[Cell]:
 def op_dtypes(device_type: str) -> Iterator[OpDtype]:
     """Every op and variant of OpInfo with each dtype it claims for the CPU, in OpInfo's order.
 
-    An op that claims none is listed with the dtypes that it claims elsewhere, as not applicable.
+    An op that cannot be judged at any dtype is listed once, without dtype, with the reason.
     """
     for op in op_db:
-        dtypes = set(op.supported_dtypes("cpu"))
         reason = _not_applicable(op, device_type)
-        if not dtypes:
-            dtypes = set().union(*(claimed or () for claimed in op.dtypesIf.values()))
-            reason = reason or "OpInfo claims no dtype for the CPU, so there is no reference"
-        for dtype in sorted(dtypes, key=str):
-            yield OpDtype(op, dtype, reason)
+        if reason is not None:
+            yield OpDtype(op, None, reason)
+        else:
+            for dtype in sorted(op.supported_dtypes("cpu"), key=str):
+                yield OpDtype(op, dtype, None)
 
 
 def _not_applicable(op: OpInfo, device_type: str) -> str | None:
     if upstream.onlyCUDA in op.decorators:
-        return "OpInfo marks the op as CUDA only, so there is no reference on the CPU"
+        return "OpInfo marks the op as CUDA only: there is no reference on the CPU"
+    if not op.supported_dtypes("cpu"):
+        return "OpInfo claims no dtype for the CPU: there is no reference"
     if upstream.onlyCPU in op.decorators and device_type != "cpu":
         return "OpInfo marks the op as CPU only"
     return None
 
 
-def dtype_name(dtype: torch.dtype) -> str:
-    """The dtype's name as cells have it."""
-    return str(dtype).removeprefix("torch.")
+def dtype_name(dtype: torch.dtype | None) -> str:
+    """The dtype's name as cells have it; empty for None."""
+    return "" if dtype is None else str(dtype).removeprefix("torch.")
 
 
 class opinfo_cells(_TestParametrizer):

@@ -81,11 +81,12 @@ class Recorder:
             try:
                 self._selection.check(plan.offered())
             except SelectionError as error:
+                self._records = False  # pytest still calls pytest_collection_finish
                 raise pytest.UsageError(str(error)) from error
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Keep the plan: what is left after every selection, pytest's own included."""
-        if self._config.option.collectonly or self._worker_id not in (None, "gw0"):
+        if not (self._records or self._worker_id == "gw0") or self._config.option.collectonly:
             return
         plan = {
             item.nodeid: item.stash[_PLANNED].cell
