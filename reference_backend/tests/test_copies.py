@@ -253,12 +253,15 @@ def test_complex_to_real_warns_as_the_cpu_does(run_python):
     assert cpu.stdout and cpu.stdout == accel.stdout, accel.stderr
 
 
-def test_copy_on_write_storage():
-    x = torch.arange(4).to("accel")
-    y = torch._lazy_clone(x)
-    y.copy_(torch.arange(4, 8))
-    assert x.cpu().tolist() == [0, 1, 2, 3]
-    assert y.cpu().tolist() == [4, 5, 6, 7]
+@pytest.mark.parametrize("device", ["accel:0", "accel:1"])
+def test_copy_on_write_storage(device):
+    x = torch.arange(4).to(device)
+    for source in (torch.arange(4, 8), torch.arange(4.0, 8.0), torch.arange(4, 8).to("accel:0")):
+        y = torch._lazy_clone(x)
+        y.copy_(source)
+        assert x.cpu().tolist() == [0, 1, 2, 3]
+        assert y.cpu().tolist() == [4, 5, 6, 7]
+        assert y.untyped_storage().device == torch.device(device)
 
 
 def test_requires_grad_goes_through():

@@ -36,21 +36,44 @@ def test_after_use_the_child_is_refused(run_python):
     assert lines[-2:] == ["status 7", "[0, 1, 2]"]
 
 
-def test_inherited_tensors_are_refused_and_can_be_dropped(run_python):
-    for use in (
-        "x.cpu()",
-        "x.clone()",
-        "x[0].item()",
-        "torch.accel.synchronize()",
-        "torch.accel.current_stream().synchronize()",
-        "torch.accel._sleep(1)",
-        "torch.accel.init()",
-    ):
-        done = run_python(
-            CHILD.format(before="x = torch.arange(3).to('accel')", child=use, after="")
-        )
-        assert "status 7" in done.stdout, (use, done.stdout, done.stderr)
-        assert "forked subprocess" in done.stdout
+INHERITED = """
+import os, torch, torch_accel
+x = torch.arange(3).to("accel")
+pinned = torch.arange(3).pin_memory()
+stream = torch.accel.current_stream()
+for use in (
+    "x.cpu()",
+    "x.clone()",
+    "x[0].item()",
+    "pinned.to('accel', non_blocking=True)",
+    "torch.empty(1, device='accel')",
+    "torch.accel.synchronize()",
+    "torch.accelerator.synchronize()",
+    "stream.synchronize()",
+    "stream.query()",
+    "stream.record_event()",
+    "torch.accel._sleep(1)",
+    "torch.accel.init()",
+):
+    pid = os.fork()
+    if pid == 0:
+        try:
+            exec(use)
+        except RuntimeError as error:
+            os._exit(7 if "forked subprocess" in str(error) else 8)
+        os._exit(9)
+    print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), use)
+"""
+
+
+def test_what_is_inherited_is_refused(run_python):
+    done = run_python(INHERITED)
+    lines = done.stdout.splitlines()
+    assert len(lines) == 12, done.stderr
+    assert [line for line in lines if not line.startswith("7 ")] == []
+
+
+def test_what_is_inherited_can_be_dropped(run_python):
     done = run_python(
         CHILD.format(
             before="x = torch.arange(3).to('accel'); p = torch.arange(3).pin_memory()",

@@ -10,6 +10,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/record_function.h>
+#include <c10/core/DeviceGuard.h>
 #include <torch/library.h>
 
 #include "aten/Alias.h"
@@ -59,12 +60,14 @@ bool isPlain(const at::Tensor& source, const at::Tensor& destination) {
 // Queues the copy, of equal sizes. `keep_alive` is a host staging tensor, dropped by the worker.
 void queueCopy(const at::Tensor& source, const at::Tensor& destination, const c10::Stream& stream,
                at::Tensor keep_alive = {}) {
+  // A copy-on-write storage gets memory of its own where its data is written: on its device.
+  const c10::DeviceGuard guard(destination.device());
   if (!keep_alive.defined() && isPlain(source, destination)) {
     ACCEL_CHECK(accelMemcpyAsync(destination.mutable_data_ptr(), source.const_data_ptr(),
                                  destination.nbytes(), driverStream(stream)));
     return;
   }
-  destination.mutable_data_ptr();  // a copy-on-write storage gets memory of its own now
+  destination.mutable_data_ptr();
   launch(stream, kName,
          [from = Side(source), to = Side(destination), staged = std::move(keep_alive)] {
            AliasMaker maker;
