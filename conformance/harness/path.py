@@ -125,6 +125,8 @@ _COMPOSITE_KEYS = (
 @functools.cache
 def _overloads(name: str, arity: int) -> tuple[str, ...]:
     """The overloads that a traced name and number of arguments can stand for."""
+    if "::" not in name:
+        return ()  # a scope of the profiler's, such as a record_function block
     found = []
     for schema in torch._C._jit_get_schemas_for_operator(name):
         if len(schema.arguments) == arity:
@@ -172,7 +174,7 @@ def _path_of_call(call: AtenCall, key: str) -> Path | None:
         same = [inner for inner in call.calls if inner.name == call.name]
         if any(kernel_of(inner.name, inner.arity, key) is Path.NATIVE for inner in same):
             return Path.NATIVE
-    if path is None:  # a scope of the profiler's, such as a record_function block
+    if path is None:
         for inner in call.calls:
             path = worst(path, _path_of_call(inner, key))
     return path

@@ -19,12 +19,10 @@ from torch.testing._internal.common_utils import _TestParametrizer
 from torch.testing._internal.opinfo.core import OpInfo
 
 from conformance.harness import device as devices
-from conformance.harness import profiles, random, run
+from conformance.harness import profiles, run
 from conformance.harness.cells import Cell
 from conformance.harness.outcomes import Outcome
 from conformance.harness.selection import Selection
-
-random.install()
 
 
 class Planned(NamedTuple):

@@ -13,7 +13,7 @@ the CPU's varies in nearly all is wrong as well.
 
 OpInfo seeds its random operators through ``wrapper_set_seed``, which saves and restores the
 *device's* generator state even around a CPU reference, and so fails on a backend without one.
-:func:`install` puts a version in its place that leaves the device alone.
+Importing this module puts a version in its place that leaves the device alone.
 """
 
 from __future__ import annotations
@@ -126,10 +126,8 @@ def _freeze_cpu_rng_state(*_args: Any, **_kwargs: Any) -> Iterator[None]:
         yield
 
 
-def install() -> None:
-    """Give OpInfo's and ModuleInfo's seeding helpers a CPU-only form, in this process."""
-    common_methods_invocations.wrapper_set_seed = _wrapper_set_seed
-    common_modules.freeze_rng_state = _freeze_cpu_rng_state
+common_methods_invocations.wrapper_set_seed = _wrapper_set_seed
+common_modules.freeze_rng_state = _freeze_cpu_rng_state
 
 
 def device_seeder(device_module: Any) -> Callable[[int], Any] | None:
