@@ -58,7 +58,9 @@ def read_list():
         if line.startswith("["):
             section = line.strip("[]")
             if section not in SECTIONS:
-                raise ValueError(f"{LIST.name}:{number}: section {line} is not one of {[*SECTIONS]}")
+                raise ValueError(
+                    f"{LIST.name}:{number}: section {line} is not one of {[*SECTIONS]}"
+                )
         elif line:
             if section is None:
                 raise ValueError(f"{LIST.name}:{number}: {line} stands before the first section")

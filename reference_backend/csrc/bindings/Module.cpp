@@ -1,6 +1,5 @@
 // torch_accel._C: what the Python package needs beyond the interfaces that torch reaches by itself.
 #include <pybind11/pybind11.h>
-#include <pybind11/stl.h>
 #include <torch/csrc/Generator.h>
 #include <torch/csrc/utils/device_lazy_init.h>
 
@@ -9,6 +8,7 @@
 
 #include "accel_driver.h"
 #include "aten/Generic.h"
+#include "bindings/Generic.h"
 #include "runtime/Allocator.h"
 #include "runtime/Device.h"
 #include "runtime/Error.h"
@@ -88,6 +88,8 @@ PYBIND11_MODULE(_C, module) {
   module.def("default_generator", [](c10::DeviceIndex index) {
     return py::reinterpret_steal<py::object>(THPGenerator_Wrap(defaultGenerator(index)));
   });
+  bindGeneric(module);
+
   module.def("set_memory_fraction", &setMemoryFraction);
   module.def("sleep", &sleepOnStream);
   registerGenericOps();

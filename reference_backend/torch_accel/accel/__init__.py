@@ -4,7 +4,6 @@ They mirror ``torch.cuda``'s. Devices are given as an index, a string, a ``torch
 (the current device); an index out of range raises RuntimeError.
 """
 
-from .. import _C
 from . import _utils
 from ._device import (
     DeviceProperties,
@@ -24,6 +23,13 @@ from ._device import (
     synchronize,
 )
 from .amp import get_amp_supported_dtype, is_bf16_supported
+from .introspection import (
+    fallback_calls,
+    fallback_ops,
+    generic_ops,
+    launch_counters,
+    metadata_cache_counters,
+)
 from .memory import (
     empty_cache,
     empty_host_cache,
@@ -77,6 +83,9 @@ __all__ = [
     "device_of",
     "empty_cache",
     "empty_host_cache",
+    "fallback_calls",
+    "fallback_ops",
+    "generic_ops",
     "get_amp_supported_dtype",
     "get_device_capability",
     "get_device_name",
@@ -98,6 +107,7 @@ __all__ = [
     "memory_allocated",
     "memory_reserved",
     "memory_stats",
+    "metadata_cache_counters",
     "reset_accumulated_memory_stats",
     "reset_peak_memory_stats",
     "seed",
@@ -110,14 +120,6 @@ __all__ = [
     "stream",
     "synchronize",
 ]
-
-
-def launch_counters() -> dict[str, int]:
-    """Number of kernels queued since the process began, by whether the caller waited for them.
-
-    Keys: ``asynchronous`` and ``synchronous``. Plain copies are not kernels and not counted.
-    """
-    return _C.launch_counters()
 
 
 def __getattr__(name: str):
