@@ -88,6 +88,8 @@ def test_what_is_not_known_is_left_out():
         "area": "opinfo",
         "check": "correctness",
         "op": "add",
+        "variant": "",
+        "dtype": "",
         "device": "accel:0",
         "outcome": "pass",
     }
@@ -157,7 +159,7 @@ GOOD = json.dumps(record().to_json())
         (GOOD[:-9], "not a record"),
         ("[1]", "JSON object"),
         (GOOD.replace('"check"', '"chek"'), "unknown key 'chek'"),
-        ('{"area":"opinfo","check":"correctness","outcome":"pass"}', "'device' is missing"),
+        ('{"area":"opinfo","check":"correctness","outcome":"pass"}', "'op' is missing"),
         (GOOD.replace('"pass"', '"passed"'), "'passed' is not a valid"),
         (GOOD.replace("}", ',"samples":"7"}'), "'samples' is not a whole number"),
         (GOOD.replace("}", ',"max_abs_error":"big"}'), "'max_abs_error' is not a number"),

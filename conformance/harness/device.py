@@ -32,10 +32,14 @@ class DeviceError(Exception):
 
 @dataclass(frozen=True)
 class Device:
-    """A device that is there. ``index`` is None for the CPU."""
+    """A device that is there. ``index`` is None for the CPU.
+
+    ``backend_modules`` were imported to register its backend, beside what torch loads by itself.
+    """
 
     type: str
     index: int | None
+    backend_modules: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return self.type if self.index is None else f"{self.type}:{self.index}"
@@ -92,7 +96,7 @@ def resolve(name: str | None, backend_modules: Sequence[str] = ()) -> Device:
         _import_backend(module)
     kind, index = wanted if wanted is not None else (_default_type(), None)
     _check_known(kind)
-    _current = Device(kind, _check_available(kind, index))
+    _current = Device(kind, _check_available(kind, index), tuple(modules))
     return _current
 
 

@@ -123,7 +123,7 @@ class Recorder:
 
     def _read_environment(self) -> None:
         self._environment = collect_environment(
-            str(self._device), self._options.backend_module, self._options.given()
+            str(self._device), self._device.backend_modules, self._options.given()
         )
 
     # Running, in the process that runs the test

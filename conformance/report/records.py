@@ -34,8 +34,8 @@ class JournalError(Exception):
 class Record:
     """How one cell ended; the fields are the keys of ``records.jsonl``.
 
-    A part of the cell's name that has no meaning is the empty string; any other field that is not
-    known is None. Both are left out of the JSON. ``docs/report.md`` says what each figure means.
+    A part of the cell's name that has no meaning is the empty string. Any other field that is not
+    known is None, and left out of the JSON. ``docs/report.md`` says what each figure means.
     Figures may be anything that ``float`` takes, 0-dim tensors included; six significant digits
     are kept.
 
@@ -81,7 +81,7 @@ class Record:
         out: dict[str, object] = {}
         for name in _NAMES:
             value = getattr(self, name)
-            if value is None or (value == "" and name in _CELL_PARTS):
+            if value is None:
                 continue
             if name in _FIGURES:
                 value = encode_number(value)
@@ -104,7 +104,7 @@ class Record:
         missing = [name for name in _REQUIRED if name not in values]
         if missing:
             raise ValueError(f"key {missing[0]!r} is missing")
-        arguments = {**dict.fromkeys(_CELL_PARTS, ""), **values}
+        arguments = dict(values)
         for name, value in values.items():
             if name in _FIGURES:
                 arguments[name] = decode_number(value, name)
@@ -118,7 +118,7 @@ class Record:
 
 _NAMES = tuple(field.name for field in fields(Record))
 _CELL_PARTS = ("area", "check", "op", "variant", "dtype")
-_REQUIRED = ("area", "check", "device", "outcome")
+_REQUIRED = (*_CELL_PARTS, "device", "outcome")
 _FIGURES = frozenset(
     ("max_abs_error", "max_rel_error", "max_ulp_error", "reference_error", "duration_s")
 )
@@ -127,7 +127,7 @@ _NOT_FINITE = ("inf", "-inf", "nan")
 
 def cell_of(values: Mapping[str, Any]) -> Cell:
     """The cell of a record in its JSON form."""
-    return Cell(*(values.get(part, "") for part in _CELL_PARTS))
+    return Cell(*(values[part] for part in _CELL_PARTS))
 
 
 def encode_number(value: float) -> float | str:
