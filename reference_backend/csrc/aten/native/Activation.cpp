@@ -1,8 +1,8 @@
 // Activation functions, their backwards, and clamping.
 #include "aten/native/Vectorize.h"
 //
-#include <ATen/TensorIterator.h>
-#include <ATen/core/Tensor.h>
+#include "aten/native/Activation.h"
+
 #include <ATen/native/Activation.h>
 #include <ATen/native/BinaryOps.h>
 #include <ATen/native/TensorCompare.h>
@@ -181,6 +181,16 @@ void clampKernel(at::TensorIteratorBase& iter) {
 }
 
 }  // namespace
+
+void GeluOut::impl(const at::Tensor&, std::string_view approximate, const at::Tensor&) {
+  geluKernel(*this, at::native::get_gelutype_enum(approximate));
+}
+
+void GeluBackwardOut::impl(const at::Tensor&, const at::Tensor&, std::string_view approximate,
+                           const at::Tensor&) {
+  geluBackwardKernel(*this, at::native::get_gelutype_enum(approximate));
+}
+
 }  // namespace torch_accel
 
 namespace at::native {
@@ -188,8 +198,6 @@ namespace at::native {
 REGISTER_PRIVATEUSE1_DISPATCH(threshold_stub, &torch_accel::thresholdKernel)
 REGISTER_PRIVATEUSE1_DISPATCH(silu_stub, &torch_accel::siluKernel)
 REGISTER_PRIVATEUSE1_DISPATCH(silu_backward_stub, &torch_accel::siluBackwardKernel)
-REGISTER_PRIVATEUSE1_DISPATCH(GeluKernel, &torch_accel::geluKernel)
-REGISTER_PRIVATEUSE1_DISPATCH(GeluBackwardKernel, &torch_accel::geluBackwardKernel)
 REGISTER_PRIVATEUSE1_DISPATCH(leaky_relu_stub, &torch_accel::leakyReluKernel)
 REGISTER_PRIVATEUSE1_DISPATCH(leaky_relu_backward_stub, &torch_accel::leakyReluBackwardKernel)
 REGISTER_PRIVATEUSE1_DISPATCH(sigmoid_backward_stub, &torch_accel::sigmoidBackwardKernel)

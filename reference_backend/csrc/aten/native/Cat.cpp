@@ -1,6 +1,6 @@
 // cat: one launch that copies every input to its place in the output.
-#include <ATen/core/IListRef.h>
 #include <ATen/Parallel.h>
+#include <ATen/core/IListRef.h>
 #include <ATen/ops/cat_meta.h>
 #include <torch/library.h>
 

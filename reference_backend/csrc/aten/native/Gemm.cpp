@@ -1,5 +1,5 @@
-// Blocked matrix product: panels of both factors are packed into the cache in the compute type, and a
-// small tile of the result is kept in registers while a panel's depth is summed.
+// Blocked matrix product: panels of both factors are packed into the cache in the compute type, and
+// a small tile of the result is kept in registers while a panel's depth is summed.
 #include "aten/native/Vectorize.h"
 //
 #include "aten/native/Gemm.h"
@@ -18,7 +18,8 @@
 namespace torch_accel {
 namespace {
 
-// ---- arithmetic ----------------------------------------------------------------------------------
+// ---- arithmetic
+// ----------------------------------------------------------------------------------
 
 // What products of T are summed in. Integers wrap around, which unsigned types do by definition.
 template <class T>
@@ -66,7 +67,8 @@ auto factorAs(const Factor& factor) {
   }
 }
 
-// ---- blocking ------------------------------------------------------------------------------------
+// ---- blocking
+// ------------------------------------------------------------------------------------
 
 constexpr int64_t kTileRows = 6;
 constexpr int64_t kTileBytes = 128;  // columns of a register tile: 32 floats, 16 doubles
@@ -77,8 +79,8 @@ constexpr int64_t kPanelColumns = 1024;
 template <class S>
 constexpr int64_t kTileColumns = kTileBytes / static_cast<int64_t>(sizeof(S));
 
-// Rows (or columns) of a factor, `tile` at a time, each tile depth by depth; the last tile is padded
-// with zeros.
+// Rows (or columns) of a factor, `tile` at a time, each tile depth by depth; the last tile is
+// padded with zeros.
 template <class T>
 ACCEL_VECTORIZE void pack(const T* source, int64_t stride, int64_t depth_stride, int64_t count,
                           int64_t depth, int64_t tile, Part part, SumType<T>* packed) {
@@ -146,29 +148,31 @@ void accumulate(const GemmShape& shape, const T* a, Matrix am, Part a_part, cons
               depth, kColumns, b_part, b_panel.get());
       const int64_t blocks = (shape.m + kPanelRows - 1) / kPanelRows;
       const int64_t work = std::min(kPanelRows, shape.m) * n * depth;
-      at::parallel_for(0, blocks, std::max<int64_t>(1, (1 << 18) / work), [&](int64_t begin,
-                                                                            int64_t end) {
-        alignas(64) S a_panel[kPanelRows * kDepth];
-        alignas(64) S tile[kTileRows * kColumns];
-        for (int64_t block = begin; block < end; ++block) {
-          const int64_t row = block * kPanelRows, m = std::min(kPanelRows, shape.m - row);
-          pack<T>(a + row * am.row_stride + p * am.column_stride, am.row_stride, am.column_stride,
-                  m, depth, kTileRows, a_part, a_panel);
-          for (int64_t j = 0; j < n; j += kColumns) {
-            for (int64_t i = 0; i < m; i += kTileRows) {
-              multiplyTile<S>(a_panel + i * depth, b_panel.get() + j * depth, depth, tile);
-              S* target = sums.data + (row + i) * sums.row_stride + (column + j) * sums.column_stride;
-              const int64_t rows = std::min(kTileRows, m - i), width = std::min(kColumns, n - j);
-              for (int64_t r = 0; r < rows; ++r) {
-                for (int64_t c = 0; c < width; ++c) {
-                  S& value = target[r * sums.row_stride + c * sums.column_stride];
-                  value += factor * tile[r * kColumns + c];
+      at::parallel_for(
+          0, blocks, std::max<int64_t>(1, (1 << 18) / work), [&](int64_t begin, int64_t end) {
+            alignas(64) S a_panel[kPanelRows * kDepth];
+            alignas(64) S tile[kTileRows * kColumns];
+            for (int64_t block = begin; block < end; ++block) {
+              const int64_t row = block * kPanelRows, m = std::min(kPanelRows, shape.m - row);
+              pack<T>(a + row * am.row_stride + p * am.column_stride, am.row_stride,
+                      am.column_stride, m, depth, kTileRows, a_part, a_panel);
+              for (int64_t j = 0; j < n; j += kColumns) {
+                for (int64_t i = 0; i < m; i += kTileRows) {
+                  multiplyTile<S>(a_panel + i * depth, b_panel.get() + j * depth, depth, tile);
+                  S* target =
+                      sums.data + (row + i) * sums.row_stride + (column + j) * sums.column_stride;
+                  const int64_t rows = std::min(kTileRows, m - i),
+                                width = std::min(kColumns, n - j);
+                  for (int64_t r = 0; r < rows; ++r) {
+                    for (int64_t c = 0; c < width; ++c) {
+                      S& value = target[r * sums.row_stride + c * sums.column_stride];
+                      value += factor * tile[r * kColumns + c];
+                    }
+                  }
                 }
               }
             }
-          }
-        }
-      });
+          });
     }
   }
 }
@@ -233,7 +237,8 @@ void gemm(const GemmShape& shape, Matrix a, Matrix b, Matrix self, Matrix out, c
   }
 }
 
-// ---- matrix times vector -------------------------------------------------------------------------
+// ---- matrix times vector
+// -------------------------------------------------------------------------
 
 template <class T>
 using VectorSum = std::conditional_t<isComplex<T>, T, SumType<T>>;
@@ -281,28 +286,28 @@ void gemv(const GemmShape& shape, Matrix a, Matrix b, Matrix self, Matrix out, c
   for (int64_t p = 0; p < shape.k; ++p) x[p] = static_cast<V>(typed<T>(b)[p * b.row_stride]);
   const int64_t strips = (shape.m + kStrip - 1) / kStrip;
   const int64_t work = std::max<int64_t>(1, std::min(kStrip, shape.m) * shape.k);
-  at::parallel_for(0, strips, std::max<int64_t>(1, (1 << 16) / work), [&](int64_t begin,
-                                                                        int64_t end) {
-    for (int64_t strip = begin; strip < end; ++strip) {
-      const int64_t first = strip * kStrip, count = std::min(kStrip, shape.m - first);
-      const T* rows = typed<T>(a) + first * a.row_stride;
-      V sums[kStrip] = {};
-      if (std::abs(a.column_stride) <= std::abs(a.row_stride)) {
-        for (int64_t i = 0; i < count; ++i) {
-          sums[i] = dotProduct<T>(rows + i * a.row_stride, a.column_stride, x.get(), shape.k);
+  at::parallel_for(
+      0, strips, std::max<int64_t>(1, (1 << 16) / work), [&](int64_t begin, int64_t end) {
+        for (int64_t strip = begin; strip < end; ++strip) {
+          const int64_t first = strip * kStrip, count = std::min(kStrip, shape.m - first);
+          const T* rows = typed<T>(a) + first * a.row_stride;
+          V sums[kStrip] = {};
+          if (std::abs(a.column_stride) <= std::abs(a.row_stride)) {
+            for (int64_t i = 0; i < count; ++i) {
+              sums[i] = dotProduct<T>(rows + i * a.row_stride, a.column_stride, x.get(), shape.k);
+            }
+          } else {
+            for (int64_t p = 0; p < shape.k; ++p) {
+              addColumn<T>(rows + p * a.column_stride, a.row_stride, x[p], count, sums);
+            }
+          }
+          for (int64_t i = 0; i < count; ++i) {
+            const T old = read_self ? typed<T>(self)[(first + i) * self.row_stride] : T(0);
+            reinterpret_cast<T*>(out.data)[(first + i) * out.row_stride] =
+                static_cast<T>(scaledSelf<T>(read_self, typed_beta, old) + typed_alpha * sums[i]);
+          }
         }
-      } else {
-        for (int64_t p = 0; p < shape.k; ++p) {
-          addColumn<T>(rows + p * a.column_stride, a.row_stride, x[p], count, sums);
-        }
-      }
-      for (int64_t i = 0; i < count; ++i) {
-        const T old = read_self ? typed<T>(self)[(first + i) * self.row_stride] : T(0);
-        reinterpret_cast<T*>(out.data)[(first + i) * out.row_stride] = static_cast<T>(
-            scaledSelf<T>(read_self, typed_beta, old) + typed_alpha * sums[i]);
-      }
-    }
-  });
+      });
 }
 
 // Turns the product so that the output's rows are long and near: (a @ b).T is b.T @ a.T.

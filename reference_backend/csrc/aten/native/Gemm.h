@@ -29,9 +29,9 @@ struct GemmShape {
   int64_t m, n, k;
 };
 
-// Computes on the calling thread's core and OpenMP's. `self` may be the output itself; with beta 0 it
-// is not read (a NaN there does no harm). Sums are kept in float for 16-bit dtypes, in the dtype for
-// other floating types, and wrap around for integers.
+// Computes on the calling thread's core and OpenMP's. `self` may be the output itself; with beta 0
+// it is not read (a NaN there does no harm). Sums are kept in float for 16-bit dtypes, in the dtype
+// for other floating types, and wrap around for integers.
 using GemmFn = void (*)(const GemmShape& shape, Matrix a, Matrix b, Matrix self, Matrix out,
                         const Factor& alpha, const Factor& beta);
 

@@ -63,7 +63,8 @@ bool overlap(const at::Tensor& a, const at::Tensor& b) {
 
 // Elements are read and written at the same places, or at unrelated ones.
 bool overlapsOnlyInPlace(const at::Tensor& out, const at::Tensor& self) {
-  return !overlap(out, self) || (out.data_ptr() == self.data_ptr() && out.strides() == self.strides());
+  return !overlap(out, self) ||
+         (out.data_ptr() == self.data_ptr() && out.strides() == self.strides());
 }
 
 // out = beta * self + alpha * a @ b; self has the output's sizes and is not read when beta is 0.
@@ -125,8 +126,8 @@ void MmOut::impl(const at::Tensor& self, const at::Tensor& mat2, const at::Tenso
 
 void BmmOut::impl(const at::Tensor& self, const at::Tensor& mat2, const at::Tensor& out) {
   checkSameDevice("bmm", self, mat2);
-  TORCH_CHECK(self.scalar_type() == mat2.scalar_type(), "expected scalar type ",
-              self.scalar_type(), " but found ", mat2.scalar_type());
+  TORCH_CHECK(self.scalar_type() == mat2.scalar_type(), "expected scalar type ", self.scalar_type(),
+              " but found ", mat2.scalar_type());
   matmul("bmm", out, self, mat2, 0, 1, out);
 }
 

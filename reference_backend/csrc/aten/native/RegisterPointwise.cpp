@@ -26,8 +26,6 @@
 #include <ATen/ops/expm1_native.h>
 #include <ATen/ops/floor_native.h>
 #include <ATen/ops/frac_native.h>
-#include <ATen/ops/gelu_backward_native.h>
-#include <ATen/ops/gelu_native.h>
 #include <ATen/ops/hardtanh_native.h>
 #include <ATen/ops/isnan_native.h>
 #include <ATen/ops/isneginf_native.h>
@@ -64,6 +62,7 @@
 #include <ATen/ops/where_native.h>
 #include <torch/library.h>
 
+#include "aten/native/Activation.h"
 #include "aten/native/Structured.h"
 
 namespace torch_accel {
@@ -196,9 +195,9 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("silu", functional<native::structured_silu_out>);
   m.impl("silu_", inplace<native::structured_silu_out>);
   m.impl("silu.out", out<native::structured_silu_out>);
-  m.impl("gelu", functional<native::structured_gelu_out_cpu>);
-  m.impl("gelu_", inplace<native::structured_gelu_out_cpu>);
-  m.impl("gelu.out", out<native::structured_gelu_out_cpu>);
+  m.impl("gelu", functional<GeluOut>);
+  m.impl("gelu_", inplace<GeluOut>);
+  m.impl("gelu.out", out<GeluOut>);
   m.impl("leaky_relu", functional<native::structured_leaky_relu_out>);
   m.impl("leaky_relu_", inplace<native::structured_leaky_relu_out>);
   m.impl("leaky_relu.out", out<native::structured_leaky_relu_out>);
@@ -226,8 +225,8 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("threshold_backward.grad_input", out<native::structured_threshold_backward_out>);
   m.impl("silu_backward", functional<native::structured_silu_backward_out>);
   m.impl("silu_backward.grad_input", out<native::structured_silu_backward_out>);
-  m.impl("gelu_backward", functional<native::structured_gelu_backward_out_cpu>);
-  m.impl("gelu_backward.grad_input", out<native::structured_gelu_backward_out_cpu>);
+  m.impl("gelu_backward", functional<GeluBackwardOut>);
+  m.impl("gelu_backward.grad_input", out<GeluBackwardOut>);
   m.impl("leaky_relu_backward", functional<native::structured_leaky_relu_backward_out>);
   m.impl("leaky_relu_backward.grad_input", out<native::structured_leaky_relu_backward_out>);
   m.impl("sigmoid_backward", functional<native::structured_sigmoid_backward_out>);

@@ -75,9 +75,8 @@ class SliceCopy {
       for (int64_t row = 0; row < dims_[1].size; ++row) {
         for (int64_t i = 0; i < dims_[0].size; i += kBlockSize) {
           const Rectangle piece{std::min(kBlockSize, dims_[0].size - i), 1};
-          const char* values =
-              loader_.load(buffer, from + row * dims_[1].from + i * dims_[0].from,
-                           {dims_[0].from, 0}, piece);
+          const char* values = loader_.load(buffer, from + row * dims_[1].from + i * dims_[0].from,
+                                            {dims_[0].from, 0}, piece);
           storer_.store(to + row * dims_[1].to + i * dims_[0].to, {dims_[0].to, 0}, values,
                         buffer.scratch, piece);
         }
