@@ -4,8 +4,7 @@
 // page-locked host memory, asynchronous copies and kernel launch. The "card" is this machine's own
 // memory and threads, but nothing above the driver can tell:
 //
-//  * Device memory is not host-addressable. accelMalloc returns an address inside a PROT_NONE
-//  range;
+//  * Device memory is not host-addressable. accelMalloc returns an address in a PROT_NONE range;
 //    host code that dereferences it dies with SIGSEGV, as it would on a real card. Kernels reach
 //    the memory behind an address with accelKernelPointer(), which adds a fixed distance.
 //  * A stream is a queue with a worker thread of its own, started when the first work is queued.
@@ -51,12 +50,10 @@ typedef enum accelError {
 // Symbolic name ("ACCEL_ERROR_OUT_OF_MEMORY") and a sentence. Static strings, never null.
 const char* accelGetErrorName(accelError_t error);
 const char* accelGetErrorString(accelError_t error);
-// Details of the last call that failed on this thread; "" if none did. Valid until the next
-// failure.
+// Details of the last call that failed on this thread; "" if none did. Valid until the next one.
 const char* accelGetLastErrorMessage(void);
 
-// ---- devices
-// -------------------------------------------------------------------------------------
+// ---- devices ------------------------------------------------------------------------------------
 
 typedef struct accelDeviceProperties {
   char name[64];
@@ -76,8 +73,7 @@ accelError_t accelDeviceIsActive(int device, int* active);
 // Waits for everything queued on any stream of the device; returns its pending error, if any.
 accelError_t accelDeviceSynchronize(int device);
 
-// ---- memory
-// --------------------------------------------------------------------------------------
+// ---- memory -------------------------------------------------------------------------------------
 
 // Granularity of accelMalloc: sizes are rounded up to it, addresses are aligned to it.
 #define ACCEL_PAGE_SIZE ((size_t)4096)
@@ -105,8 +101,7 @@ accelError_t accelPointerGetAttributes(const void* address, accelMemoryKind* kin
 accelError_t accelHostAlloc(size_t size, void** address);
 accelError_t accelHostFree(void* address);
 
-// ---- streams
-// -------------------------------------------------------------------------------------
+// ---- streams ------------------------------------------------------------------------------------
 
 typedef struct accelStream* accelStream_t;
 
@@ -122,8 +117,7 @@ accelError_t accelStreamQuery(accelStream_t stream);
 // Waits for the work queued so far; returns the device's pending error, if any, and clears it.
 accelError_t accelStreamSynchronize(accelStream_t stream);
 
-// ---- events
-// --------------------------------------------------------------------------------------
+// ---- events -------------------------------------------------------------------------------------
 
 typedef struct accelEvent* accelEvent_t;
 
@@ -147,8 +141,7 @@ accelError_t accelEventSynchronize(accelEvent_t event);
 // ACCEL_ERROR_NOT_READY when one is not complete.
 accelError_t accelEventElapsedTime(accelEvent_t start, accelEvent_t end, double* milliseconds);
 
-// ---- work
-// ----------------------------------------------------------------------------------------
+// ---- work ---------------------------------------------------------------------------------------
 
 // A kernel runs on the stream's worker. It returns 0, or another value after writing a message of
 // at most message_size bytes (with its 0) into `message`: the device's pending error.

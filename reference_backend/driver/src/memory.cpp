@@ -122,12 +122,11 @@ Memory& memory() {
   return *instance;
 }
 
-// The device whose range holds `address`, or -1; gaps belong to none.
+// The device whose range, or the gap behind it, holds `address`; or -1.
 int deviceOf(uintptr_t address) {
   const uintptr_t base = memory().base.load(std::memory_order_acquire);
   if (base == 0 || address < base || address - base >= distance()) return -1;
-  const uintptr_t offset = address - base;
-  return offset % stride() < settings().memory ? static_cast<int>(offset / stride()) : -1;
+  return static_cast<int>((address - base) / stride());
 }
 
 // Reserves addresses for all devices, once. Under the mutex.
@@ -308,10 +307,9 @@ accelError_t accelHostAlloc(size_t size, void** address) {
     if (const accelError_t error = checkNotForked("accelHostAlloc")) return error;
     if (size == 0) return ACCEL_SUCCESS;
     prepareForFork();
-    const size_t rounded = roundUp(size);
-    void* const result = rounded < size ? MAP_FAILED
-                                        : mmap(nullptr, rounded, PROT_READ | PROT_WRITE,
-                                               MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const size_t rounded = roundUp(size);  // 0 for a size near SIZE_MAX: mmap refuses it
+    void* const result =
+        mmap(nullptr, rounded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (result == MAP_FAILED) {
       return fail(ACCEL_ERROR_OUT_OF_MEMORY, "accelHostAlloc: the host has no room for %zu bytes",
                   size);

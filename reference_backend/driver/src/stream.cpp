@@ -53,8 +53,8 @@ accelError_t accelStream::push(Task task, uint64_t* position) {
   {
     const std::lock_guard lock(mutex_);
     if (closed_) {
-      return torch_accel::driver::fail(ACCEL_ERROR_SHUT_DOWN, "%s: the stream was shut down",
-                                       task.name.c_str());
+      return torch_accel::driver::fail(
+          ACCEL_ERROR_SHUT_DOWN, "%s: the stream was destroyed or shut down", task.name.c_str());
     }
     if (worker_ == Worker::kNone) {
       const accelError_t error = torch_accel::driver::startWorker(shared_from_this());

@@ -296,5 +296,19 @@ TEST(elapsed_time_says_why_it_has_none) {
   gate.open();
   CHECK_OK(accelEventSynchronize(pending));
   CHECK_OK(accelEventElapsedTime(recorded, pending, &ms));
-  CHECK(ms > 0);
+}
+
+TEST(an_event_recorded_on_an_idle_stream_has_the_time_of_the_call) {
+  accelStream_t stream = makeStream();
+  Event start;
+  Event end;
+  const auto before = std::chrono::steady_clock::now();
+  CHECK_OK(accelEventRecord(start, stream));
+  sleepMilliseconds(10);
+  CHECK_OK(accelEventRecord(end, stream));
+  const std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - before;
+  double elapsed = 0;
+  CHECK_OK(accelEventElapsedTime(start, end, &elapsed));
+  CHECK(elapsed >= 10);
+  CHECK(elapsed <= taken.count());
 }

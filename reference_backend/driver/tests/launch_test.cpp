@@ -1,5 +1,6 @@
 // Kernels, their failures, copies and fills.
 #include <atomic>
+#include <cstdlib>
 #include <cstring>
 #include <set>
 #include <stdexcept>
@@ -235,6 +236,13 @@ TEST(copies_may_overlap) {
   CHECK_OK(accelMemcpyAsync(block, block + 37, size - 37, stream));
   std::memmove(expected.data(), expected.data() + 37, size - 37);
   CHECK(bytesOf(block, size, stream) == expected);
+}
+
+TEST(copies_refuse_addresses_between_the_devices) {
+  setenv("TORCH_ACCEL_MEMORY", "4096", 1);
+  char* block = allocate(kPage);
+  CHECK_FAILS(accelMemsetAsync(block + kPage, 0, 1, makeStream()), ACCEL_ERROR_INVALID_ADDRESS,
+              "destination");
 }
 
 TEST(copies_and_fills_refuse_what_is_not_there) {

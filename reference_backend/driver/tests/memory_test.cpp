@@ -158,6 +158,16 @@ TEST(free_waits_for_all_queued_work_of_the_device) {
   CHECK(done.load());
 }
 
+TEST(a_wrong_free_does_not_wait) {
+  char* block = allocate(2 * kPage);
+  accelStream_t stream = makeStream(0);
+  Gate gate;
+  launch(stream, [&] { gate.pass(); });
+  CHECK_EQ(accelFree(block + kPage), ACCEL_ERROR_INVALID_ADDRESS);
+  gate.open();
+  CHECK_OK(accelStreamSynchronize(stream));
+}
+
 TEST(free_does_not_take_the_pending_error) {
   void* block = allocate(kPage);
   accelStream_t stream = makeStream(0);

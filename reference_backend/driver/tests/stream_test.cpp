@@ -1,4 +1,5 @@
 // Streams: order, asynchrony, queries, waiting, workers.
+#include <malloc.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -27,6 +28,13 @@ struct Chain {
   const accelStream_t stream;
   std::atomic<bool> stop{false};
 };
+
+// Busy, not asleep: a sleep takes longer than what is to be met.
+void spinFor(std::chrono::nanoseconds time) {
+  const auto end = std::chrono::steady_clock::now() + time;
+  while (std::chrono::steady_clock::now() < end) {
+  }
+}
 
 }  // namespace
 
@@ -235,10 +243,41 @@ TEST(destroying_a_stream_lets_its_work_finish_and_does_not_wait) {
 TEST(a_kernel_may_destroy_its_own_stream) {
   const int threads = threadsAtStart();
   accelStream_t stream = makeStream();
-  std::atomic<bool> done{false};
   launch(stream, [=] { CHECK_OK(accelStreamDestroy(stream)); });
   CHECK_OK(accelDeviceSynchronize(0));
   waitForThreadCount(threads);
+}
+
+TEST(a_destroyed_stream_takes_no_more_work) {
+  accelStream_t stream = makeStream();
+  Gate entered;
+  Gate destroyed;
+  launch(stream, [&] {
+    entered.open();
+    destroyed.pass();
+    CHECK_FAILS(tryLaunch(stream, [] {}), ACCEL_ERROR_SHUT_DOWN, "destroyed");
+  });
+  entered.pass();
+  CHECK_OK(accelStreamDestroy(stream));
+  destroyed.open();
+  CHECK_OK(accelDeviceSynchronize(0));
+}
+
+TEST(destroyed_streams_leave_no_memory) {
+  const int threads = threadsAtStart();
+  const auto churn = [&] {
+    for (int i = 0; i < 1000; ++i) {
+      CHECK_OK(accelStreamDestroy(makeStream()));
+      accelStream_t used = makeStream();
+      launch(used, [] {});
+      CHECK_OK(accelStreamDestroy(used));
+    }
+    CHECK_OK(accelDeviceSynchronize(0));
+    waitForThreadCount(threads);
+    return mallinfo2().uordblks;  // 0 under a sanitizer
+  };
+  const size_t before = churn();
+  CHECK(churn() < before + 100000);
 }
 
 TEST(a_thousand_streams_leave_no_thread) {
@@ -278,24 +317,32 @@ TEST(kernels_may_queue_work_but_not_wait) {
   CHECK_EQ(done.load(), 2);
 }
 
-TEST(no_wakeup_is_lost) {
-  // Pauses around the time that workers and waiters poll before they sleep, so that launches and
-  // completions meet every stage of falling asleep. A lost wake-up is a hang.
+TEST(no_wakeup_of_a_worker_is_lost) {
+  // Launches arrive around the time when the worker stops polling and falls asleep, and nothing
+  // follows that could wake it instead. A lost wake-up is a hang.
   accelStream_t stream = makeStream();
   std::minstd_rand random(1);
   int done = 0;
   for (int i = 0; i < 100000; ++i) {
     launch(stream, [&] { ++done; });
-    if (i % 8 != 0) continue;
+    if (i % 5 > 1) continue;
     CHECK_OK(accelStreamSynchronize(stream));
     CHECK_EQ(done, i + 1);
-    const auto pause = std::chrono::nanoseconds(random() % 70000);
-    const auto end = std::chrono::steady_clock::now() + pause;
-    while (std::chrono::steady_clock::now() < end) {
-    }
+    if (i % 5 == 0) spinFor(std::chrono::nanoseconds(25000 + random() % 12000));
   }
   CHECK_OK(accelStreamSynchronize(stream));
   CHECK_EQ(done, 100000);
+}
+
+TEST(no_wakeup_of_a_waiter_is_lost) {
+  // Kernels end around the time when the waiting thread stops polling and falls asleep.
+  accelStream_t stream = makeStream();
+  std::minstd_rand random(1);
+  for (int i = 0; i < 30000; ++i) {
+    const auto time = std::chrono::nanoseconds(25000 + random() % 12000);
+    launch(stream, [=] { spinFor(time); });
+    CHECK_OK(accelStreamSynchronize(stream));
+  }
 }
 
 TEST(many_threads_use_the_same_streams) {
