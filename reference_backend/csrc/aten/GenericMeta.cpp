@@ -1,7 +1,7 @@
 // Metadata of an operator's outputs from PyTorch's own shape functions, without running a kernel.
 //
-// Two sources. A structured operator has a composite kernel that works in C++ on device tensors: it
-// finds the shapes, allocates, and calls the out= variant, which does nothing while we look. The
+// Three sources. A structured operator has a composite kernel that works in C++ on device tensors:
+// it finds the shapes, allocates, and calls the out= variant, which does nothing while we look. The
 // others are asked on meta tensors; most of those kernels are Python and cost up to a millisecond,
 // hence the cache.
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -10,6 +10,7 @@
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "aten/GenericOp.h"
 
@@ -35,10 +36,10 @@ class MetaWarnings final : public c10::WarningHandler {
   c10::WarningHandler* outer_ = c10::WarningUtils::get_warning_handler();
 };
 
-// Meta tensors like the arguments, sharing storage as they do.
-class MetaMaker {
+// Meta or CPU tensors like the arguments, sharing storage as they do; the CPU's hold zeros.
+class StandIns {
  public:
-  explicit MetaMaker(const ParsedCall& call) : call_(call) {
+  StandIns(const ParsedCall& call, c10::DeviceType type) : call_(call), device_(type) {
     tensors_.reserve(call.slots.size());
     for (size_t i = 0; i < call.slots.size(); ++i) {
       const Slot& slot = call.slots[i];
@@ -75,10 +76,10 @@ class MetaMaker {
           }
           break;
         case ArgumentKind::kGenerator:
-          value = c10::IValue();
+          value = device_.is_meta() ? c10::IValue() : c10::IValue(cpuGenerator({0, 0}));
           break;
         default:
-          if (value.isDevice()) value = c10::Device(c10::kMeta);
+          if (value.isDevice()) value = device_;
       }
     }
     return result;
@@ -91,7 +92,7 @@ class MetaMaker {
     return find([&](const at::Tensor& t) { return t.is_same(tensor); });
   }
   int slotSharing(const at::Tensor& tensor) const {
-    if (!tensor.has_storage() || !tensor.device().is_meta()) return -1;
+    if (!tensor.has_storage() || tensor.device() != device_) return -1;
     return find([&](const at::Tensor& t) { return t.is_alias_of(tensor); });
   }
 
@@ -117,20 +118,25 @@ class MetaMaker {
     c10::Storage& storage = storages_[original];
     if (!storage) {
       storage = c10::Storage(c10::Storage::use_byte_size_t(), original->nbytes(),
-                             c10::DataPtr(nullptr, c10::Device(c10::kMeta)),
-                             c10::GetAllocator(c10::kMeta), /*resizable=*/true);
+                             c10::GetAllocator(device_.type()), /*resizable=*/true);
+      if (device_.is_cpu() && original->nbytes() > 0) {
+        std::memset(storage.mutable_data(), 0, original->nbytes());
+      }
     }
-    at::Tensor meta = at::detail::make_tensor<c10::TensorImpl>(
-        c10::Storage(storage), c10::DispatchKeySet(c10::DispatchKey::Meta), device_tensor.dtype());
-    c10::TensorImpl* impl = meta.unsafeGetTensorImpl();
+    at::Tensor tensor = at::detail::make_tensor<c10::TensorImpl>(
+        c10::Storage(storage),
+        c10::DispatchKeySet(device_.is_cpu() ? c10::DispatchKey::CPU : c10::DispatchKey::Meta),
+        device_tensor.dtype());
+    c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
     impl->set_sizes_and_strides(device_tensor.sizes(), device_tensor.strides(),
                                 device_tensor.storage_offset());
     if (device_tensor.is_conj()) impl->_set_conj(true);
     if (device_tensor.is_neg()) impl->_set_neg(true);
-    return meta;
+    return tensor;
   }
 
   const ParsedCall& call_;
+  const c10::Device device_;
   std::vector<at::Tensor> tensors_;
   std::unordered_map<const c10::StorageImpl*, c10::Storage> storages_;
 };
@@ -174,16 +180,16 @@ ReturnPlan writtenReturn(const ParsedCall& call, const Stack& stack, int index) 
   return result;
 }
 
-OutputPlan outputOf(const MetaMaker& meta, const at::Tensor& tensor) {
+OutputPlan outputOf(const StandIns& stand_ins, const at::Tensor& tensor) {
   if (!tensor.defined()) {
     OutputPlan undefined;
     undefined.kind = OutputPlan::Kind::kUndefined;
     return undefined;
   }
-  if (const int slot = meta.slotOf(tensor); slot >= 0) return argument(slot);
+  if (const int slot = stand_ins.slotOf(tensor); slot >= 0) return argument(slot);
   OutputPlan output = fresh(tensor);
-  if (const int slot = meta.slotSharing(tensor); slot >= 0) {
-    const at::Tensor& base = meta.tensor(slot);
+  if (const int slot = stand_ins.slotSharing(tensor); slot >= 0) {
+    const at::Tensor& base = stand_ins.tensor(slot);
     output.kind = OutputPlan::Kind::kView;
     output.slot = slot;
     output.offset = tensor.storage_offset() * static_cast<int64_t>(tensor.element_size()) -
@@ -221,11 +227,21 @@ std::shared_ptr<Plan> planFromComposite(const ParsedCall& call, const Stack& sta
   return plan;
 }
 
-std::shared_ptr<Plan> planFromMeta(const ParsedCall& call, const Stack& stack) {
+bool hasLazyBit(const Slot& slot) {
+  return slot.tensor->is_conj() || slot.tensor->is_neg();
+}
+
+// `type`: kMeta for the shape function, kCPU for a dry run.
+std::shared_ptr<Plan> planFromStandIns(const ParsedCall& call, const Stack& stack,
+                                       c10::DeviceType type) {
   const OpRecord& record = *call.record;
-  const MetaMaker meta(call);
-  Stack results = meta.makeStack(stack);
-  record.op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::Meta), &results);
+  const StandIns stand_ins(call, type);
+  Stack results = stand_ins.makeStack(stack);
+  if (type == c10::kCPU) {
+    runOnCpu(record.op, results, std::any_of(call.slots.begin(), call.slots.end(), hasLazyBit));
+  } else {
+    record.op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::Meta), &results);
+  }
   auto plan = std::make_shared<Plan>();
   bool all_views = !results.empty();
   for (size_t r = 0; r < record.return_argument.size(); ++r) {
@@ -237,11 +253,11 @@ std::shared_ptr<Plan> planFromMeta(const ParsedCall& call, const Stack& stack) {
     const c10::IValue& value = results[r];
     ReturnPlan one;
     if (value.isTensor()) {
-      one.outputs.push_back(outputOf(meta, value.toTensor()));
+      one.outputs.push_back(outputOf(stand_ins, value.toTensor()));
     } else if (value.isTensorList()) {
       one.is_list = true;
       for (const at::Tensor& tensor : value.toTensorVector()) {
-        one.outputs.push_back(outputOf(meta, tensor));
+        one.outputs.push_back(outputOf(stand_ins, tensor));
       }
     } else {
       OutputPlan constant;
@@ -258,11 +274,11 @@ std::shared_ptr<Plan> planFromMeta(const ParsedCall& call, const Stack& stack) {
   for (size_t i = 0; i < call.slots.size(); ++i) {
     const Slot& slot = call.slots[i];
     if (slot.on_host || slot.same != static_cast<int32_t>(i)) continue;
-    const at::Tensor& after = meta.tensor(i);
+    const at::Tensor& after = stand_ins.tensor(i);
     if (after.sizes() == slot.tensor->sizes()) continue;
     if (!record.arguments[slot.argument].out) return nullptr;  // not seen in torch: ask the CPU
-    plan->resizes.push_back(
-        {static_cast<int>(i), Sizes(after.sizes()), Sizes(after.strides()), record.python_meta});
+    plan->resizes.push_back({static_cast<int>(i), Sizes(after.sizes()), Sizes(after.strides()),
+                             record.python_meta && type == c10::kMeta});
   }
   return plan;
 }
@@ -301,7 +317,11 @@ std::shared_ptr<const Plan> makePlan(const ParsedCall& call, const Stack& stack)
   try {
     switch (record.source) {
       case Source::kMeta:
-        plan = record.out_variant ? planFromComposite(call, stack) : planFromMeta(call, stack);
+        plan = record.out_variant ? planFromComposite(call, stack)
+                                  : planFromStandIns(call, stack, c10::kMeta);
+        break;
+      case Source::kDryRun:
+        plan = planFromStandIns(call, stack, c10::kCPU);
         break;
       case Source::kWritten:
         plan = planWritten(call, stack);

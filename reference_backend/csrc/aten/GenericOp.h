@@ -112,6 +112,7 @@ enum class Source : uint8_t {
   kMeta,       // the op's Meta kernel, or its composite kernel on meta tensors
   kWritten,    // nothing to find out: only arguments are written
   kFirstLike,  // no shape function exists; every output is like the first tensor argument
+  kDryRun,     // the CPU kernel on zeros, on the calling thread
   kFallback,   // depends on data, or is not known: wait for the result
 };
 

@@ -24,6 +24,10 @@ SECTIONS = {
         "kFirstLike",
         "No shape function: every output is like the first tensor; asynchronous.",
     ),
+    "dry run": (
+        "kDryRun",
+        "No right shape function: the CPU kernel is tried on zeros first; asynchronous.",
+    ),
     "fallback": (
         "kFallback",
         "Output shapes depend on data, or PyTorch has no shape function: the caller waits.",
@@ -33,16 +37,25 @@ SECTIONS = {
 # Not for a dense device tensor, or without meaning here.
 EXCLUDED = re.compile(
     r"quantize|_affine|nested|mkldnn|sparse|sspaddmm|spdiags|_jagged|_test_|_foobar|_make_dep_token"
-    r"|from_file|^set_|^is_set_to|^empty\.|^empty_strided|^as_strided|^view|^_reshape_alias|^unfold$"
+    r"|from_file|^set_|^is_set_to|^empty\.|^empty_strided|^as_strided|^view$|^_reshape_alias|^unfold$"
     r"|^resize_|_local_scalar_dense|^_copy_from|record_stream|^native_dropout$|_fused_sdp_choice"
-    r"|qscheme|q_per_channel|q_scale|q_zero|int_repr|_coalesce|_values$|_indices$(?<!u_indices)"
-    r"(?<!l_indices)"
+    r"|qscheme|q_per_channel|q_scale|q_zero|int_repr|_coalesce"
 )
 # Not registered for the CPU alone, yet better run whole than taken apart.
-ADDED = ["convolution", "convolution_backward", "_convolution"]
+ADDED = ["convolution", "convolution_backward", "_convolution", "linalg_lstsq"]
 DATA_DEPENDENT = re.compile(
-    r"^(nonzero|_?unique\w*|masked_select|bincount|equal|repeat_interleave|_ctc_loss|histogram\w*"
-    r"|_histogramdd\w*)(\.|$)"
+    r"^((nonzero|_?unique\w*|masked_select|bincount|equal|repeat_interleave|linalg_lstsq)(\.\w+)?"
+    r"|_ctc_loss\.Tensor)$"
+)
+# Shapes do not depend on data, and the shape function is missing, or promises what the CPU kernel does
+# not keep (statistics, strides), or misses checks of the arguments.
+DRY_RUN = re.compile(
+    r"^(_?native_batch_norm|_native_batch_norm_legit|_batch_norm_with_update|_embedding_bag"
+    r"|_embedding_bag_forward_only|_?histogram\w*|_ctc_loss|_ctc_loss_backward|geqrf|nonzero_static"
+    r"|linalg_eig|_fft_r2c|max_unpool\dd|_aminmax|_logcumsumexp|_add_relu|_transform_bias_rescale_qkv"
+    r"|_compute_linear_combination|adaptive_avg_pool\dd\w*|batch_norm_update_stats|glu_backward_jvp"
+    r"|fractional_max_pool3d_backward|multi_margin_loss_backward|multilabel_margin_loss_backward"
+    r"|_?slow_conv\w*)(\.\w+)?$"
 )
 FIRST_LIKE = {
     "_logcumsumexp", "_masked_softmax", "_masked_softmax_backward", "_standard_gamma_grad",
@@ -124,6 +137,8 @@ def derive():
         is_out = any(a.is_out for a in schema.arguments)
         if DATA_DEPENDENT.search(name):
             section = "fallback"
+        elif DRY_RUN.search(name):
+            section = "dry run"
         elif shape_function:
             section = "meta"
         elif name in FIRST_LIKE:
