@@ -60,14 +60,11 @@ bool isPlain(const at::Tensor& source, const at::Tensor& destination) {
 // Queues the copy, of equal sizes. `keep_alive` is a host staging tensor, dropped by the worker.
 void queueCopy(const at::Tensor& source, const at::Tensor& destination, const c10::Stream& stream,
                at::Tensor keep_alive = {}) {
-  // A copy-on-write storage gets memory of its own where its data is written: on its device.
-  const c10::DeviceGuard guard(destination.device());
   if (!keep_alive.defined() && isPlain(source, destination)) {
     ACCEL_CHECK(accelMemcpyAsync(destination.mutable_data_ptr(), source.const_data_ptr(),
                                  destination.nbytes(), driverStream(stream)));
     return;
   }
-  destination.mutable_data_ptr();
   launch(stream, kName,
          [from = Side(source), to = Side(destination), staged = std::move(keep_alive)] {
            AliasMaker maker;
@@ -161,6 +158,12 @@ at::Tensor copyFrom(const at::Tensor& self, const at::Tensor& destination, bool 
   TORCH_INTERNAL_ASSERT(onDevice(self) || onDevice(destination));
   checkCopy(self, destination);
   if (destination.numel() == 0 || self.is_same(destination)) return destination;
+  {
+    // A copy-on-write storage gets memory of its own first, on its device and in its stream's
+    // order.
+    const c10::DeviceGuard guard(destination.device());
+    destination.mutable_data_ptr();
+  }
   if (!onDevice(self)) {
     hostToDevice(self, destination, non_blocking);
   } else if (!onDevice(destination)) {

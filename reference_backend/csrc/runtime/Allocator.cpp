@@ -388,7 +388,7 @@ class AccelAllocator final : public c10::DeviceAllocator {
   }
 
   c10::DataPtr allocate(size_t bytes) override {
-    const c10::DeviceIndex index = currentDevice();
+    const c10::DeviceIndex index = resolveDevice(-1);  // raises where there is no device at all
     const c10::Device device(kAccel, index);
     if (bytes == 0) return {nullptr, nullptr, &deleteBlock, device};
     noteUse();

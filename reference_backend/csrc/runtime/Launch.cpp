@@ -37,6 +37,7 @@ struct WorkerState {
     c10::GradMode::set_enabled(false);
     c10::WarningUtils::set_warning_handler(&silent);
   }
+  ~WorkerState() { c10::WarningUtils::set_warning_handler(nullptr); }
   SilentWarnings silent;
   at::AutoDispatchBelowADInplaceOrView below_autograd;
   at::DisableRecordFunctionGuard unobserved;
