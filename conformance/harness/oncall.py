@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch.testing._internal.opinfo.core import SampleInput
+from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
 from conformance.harness.device import Device
 from conformance.harness.path import DeclaredFallbacks, Path, Trace, path_of
-from conformance.harness.samples import arguments, call
+from conformance.harness.samples import arguments, call, keep_cpu_arguments
 from conformance.harness.transfer import Carrier
 
 
@@ -42,8 +42,6 @@ class DeviceCall:
     outputs: Any
     bases: list[torch.Tensor]
     """The arguments' storages, to be read after the call (see Carrier.bases)."""
-    reached_device: bool
-    """Whether any argument said or carried the device; if not, the op ran where it defaults to."""
     path: Path | None = None
     """None where the call was not traced."""
     notes: list[str] = field(default_factory=list)
@@ -63,7 +61,7 @@ class OnDevice:
         self._declared = DeclaredFallbacks(device.module if device.type != "cpu" else None)
         self._traced: set[Any] = set()
 
-    def call(self, op: Callable[..., Any], sample: SampleInput) -> DeviceCall:
+    def call(self, op: OpInfo, sample: SampleInput) -> DeviceCall:
         """Carry the sample over and call ``op`` with it.
 
         Raises StageError with what the device raised. Queued work may raise later, when results
@@ -71,23 +69,25 @@ class OnDevice:
         """
         carrier = Carrier(self.torch_device)
         with stage("moving the arguments to the device"):
-            args = carrier.carry(arguments(sample))
+            args = keep_cpu_arguments(op, sample, carrier.carry(arguments(sample)))
+        where: AbstractContextManager[Any] = nullcontext()
+        if not (carrier.moved_tensors or carrier.rewrote_device):
+            where = self.torch_device  # a factory that leaves the device to the default
         outline = _outline(arguments(sample))
         self._declared.start()
         if outline in self._traced:
             path = None
-            with stage("calling the operator"):
+            with stage("calling the operator"), where:
                 outputs = call(op, args)
         else:
             self._traced.add(outline)
             trace = Trace()
-            with stage("calling the operator"), trace.record():
+            with stage("calling the operator"), where, trace.record():
                 outputs = call(op, args)
             path = path_of(trace.calls, self.device.type)
         if self._declared.since_start():
             path = Path.FALLBACK
-        reached = carrier.moved_tensors or carrier.rewrote_device
-        return DeviceCall(outputs, carrier.bases, reached, path, carrier.notes)
+        return DeviceCall(outputs, carrier.bases, path, carrier.notes)
 
 
 def _outline(value: Any) -> Any:

@@ -24,6 +24,8 @@ from conformance.harness.tree import map_leaves, tensors
 _KEPT = 4
 """How many (op, dtype) lists of samples a process keeps; checks of an op run one after another."""
 
+_Arguments = tuple[Any, tuple, dict[str, Any]]
+
 _cache: OrderedDict[tuple[str, torch.dtype, bool], list[SampleInput]] = OrderedDict()
 
 
@@ -59,12 +61,27 @@ def sample_inputs(
     return samples
 
 
-def arguments(sample: SampleInput) -> tuple[Any, tuple, dict[str, Any]]:
+def arguments(sample: SampleInput) -> _Arguments:
     """The sample's input, args and kwargs as one value that a Carrier can carry."""
     return sample.input, tuple(sample.args), sample.kwargs
 
 
-def call(op: Any, args: tuple[Any, tuple, dict[str, Any]]) -> Any:
+# Operators that document an argument as a tensor on the CPU whatever the device, by its position
+# in args. Only these are tensors: the other forms of the argument are sequences and numbers.
+_CPU_ARGUMENTS = {"tensor_split": 0}
+
+
+def keep_cpu_arguments(op: OpInfo, sample: SampleInput, carried: _Arguments) -> _Arguments:
+    """What was carried, with an argument that must stay on the CPU as it was in the sample."""
+    position = _CPU_ARGUMENTS.get(op.name)
+    if position is None or len(sample.args) <= position:
+        return carried
+    args = list(carried[1])
+    args[position] = sample.args[position]
+    return carried[0], tuple(args), carried[2]
+
+
+def call(op: Any, args: _Arguments) -> Any:
     """Call ``op`` with what :func:`arguments` gave, carried or not."""
     return op(args[0], *args[1], **args[2])
 
