@@ -69,6 +69,12 @@ def test_wrong_distributions_are_noticed():
     assert "NaN" in judged(lambda t: t.uniform_().log().sqrt(), lambda t: t.uniform_())
 
 
+def test_results_that_differ_in_rounding_alone_pass():
+    nearly = draws(lambda t: 3 + 1e-7 * t.uniform_())
+    assert not random.judge_draws(draws(lambda t: t.fill_(3)), nearly, seedable=True)
+    assert "CPU's" in judged(lambda t: t.fill_(3.1), lambda t: 3 + 1e-7 * t.uniform_())
+
+
 def test_elements_that_are_never_drawn_are_noticed():
     def partly(t):
         t.fill_(0.5)[:25].uniform_()

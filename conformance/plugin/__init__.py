@@ -34,6 +34,8 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
         return
     if config.option.dist == "no":
         config.option.dist = "worksteal"
+    if config.option.maxworkerrestart is None:
+        config.option.maxworkerrestart = "1000000"  # a device that keeps crashing ends no run
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
