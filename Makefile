@@ -51,7 +51,7 @@ test: setup ## the project's own tests: driver (plain, thread and address saniti
 	$(MAKE) --no-print-directory test-python
 
 test-driver:
-	$(MAKE) --no-print-directory -C reference_backend/driver test test-tsan test-asan
+	$(MAKE) --no-print-directory -j $(JOBS) -C reference_backend/driver test test-tsan test-asan
 
 test-python: setup
 	$(RUN) -n $(JOBS) tests reference_backend/tests $(ARGS)
