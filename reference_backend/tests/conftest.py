@@ -4,7 +4,6 @@ import os
 import subprocess
 import sys
 import textwrap
-import time
 
 import pytest
 import torch
@@ -43,18 +42,3 @@ def run_python():
         )
 
     return run
-
-
-@pytest.fixture
-def wait_until():
-    """Polls a condition; True as soon as it holds, False after `timeout` seconds."""
-
-    def wait(condition, timeout: float = 10.0) -> bool:
-        end = time.monotonic() + timeout
-        while not condition():
-            if time.monotonic() > end:
-                return False
-            time.sleep(0.001)
-        return True
-
-    return wait

@@ -56,23 +56,23 @@ def test_work_is_asynchronous():
 
     begin = time.perf_counter()
     torch.accel._sleep(DELAY_MS)
-    queued_at = time.perf_counter()
-    y = x + 1
-    enqueue = time.perf_counter() - queued_at
+    enqueue_s = []
+    for _ in range(5):
+        queued_at = time.perf_counter()
+        y = x + 1
+        enqueue_s.append(time.perf_counter() - queued_at)
     assert not main.query()
     with side:
         z = x + 1
         overtaken = z.cpu().tolist()  # waits for the side stream only
-    assert time.perf_counter() - begin < DELAY_MS / 1e3
-    assert not main.query()
     assert side.query()
+    assert not main.query()
     assert overtaken == expected
     main.synchronize()
-    elapsed = time.perf_counter() - begin
+    assert time.perf_counter() - begin >= DELAY_MS / 1e3
     assert main.query()
-    assert elapsed >= DELAY_MS / 1e3
     assert y.cpu().tolist() == expected
-    assert enqueue < 1e-3
+    assert min(enqueue_s) < 1e-3  # the least, as other processes may take the processor
 
 
 def test_work_of_a_stream_runs_in_order():
@@ -102,7 +102,7 @@ def test_wait_stream_and_synchronize():
     assert copied.cpu().tolist() == list(range(8))
 
 
-def test_context_manager_restores(wait_until):
+def test_context_manager_restores():
     stream = torch.accel.Stream(1)
     with pytest.raises(KeyError), torch.accel.stream(stream):
         assert torch.accel.current_device() == 1
