@@ -31,17 +31,18 @@ void relax() {
 #endif
 }
 
-// Polls `ready` for at most kSpin. On one core polling only delays the other thread.
+// Polls `ready` for about kSpin, and lets other threads have the core: what is waited for may need
+// it. (With more runnable threads than cores, polling without that more than doubles the time of
+// small kernels and their synchronisation.)
 template <class F>
 bool spinUntil(F&& ready) {
-  static const bool several_cores = std::thread::hardware_concurrency() > 1;
-  if (!several_cores) return ready();
   const auto deadline = std::chrono::steady_clock::now() + kSpin;
   do {
     for (int i = 0; i < 16; ++i) {
       if (ready()) return true;
       relax();
     }
+    std::this_thread::yield();
   } while (std::chrono::steady_clock::now() < deadline);
   return ready();
 }
