@@ -36,7 +36,8 @@ class MetaWarnings final : public c10::WarningHandler {
   c10::WarningHandler* outer_ = c10::WarningUtils::get_warning_handler();
 };
 
-// Meta or CPU tensors like the arguments, sharing storage as they do; the CPU's hold zeros.
+// Meta or CPU tensors like the arguments, sharing storage as they do; the CPU's hold ones
+// (floating dtypes) and zeros (the others), the values that suit most operators.
 class StandIns {
  public:
   StandIns(const ParsedCall& call, c10::DeviceType type) : call_(call), device_(type) {
@@ -119,9 +120,7 @@ class StandIns {
     if (!storage) {
       storage = c10::Storage(c10::Storage::use_byte_size_t(), original->nbytes(),
                              c10::GetAllocator(device_.type()), /*resizable=*/true);
-      if (device_.is_cpu() && original->nbytes() > 0) {
-        std::memset(storage.mutable_data(), 0, original->nbytes());
-      }
+      if (device_.is_cpu()) fillStorage(storage, device_tensor.scalar_type());
     }
     at::Tensor tensor = at::detail::make_tensor<c10::TensorImpl>(
         c10::Storage(storage),
@@ -133,6 +132,18 @@ class StandIns {
     if (device_tensor.is_conj()) impl->_set_conj(true);
     if (device_tensor.is_neg()) impl->_set_neg(true);
     return tensor;
+  }
+
+  static void fillStorage(const c10::Storage& storage, c10::ScalarType dtype) {
+    if (storage.nbytes() == 0) return;
+    std::memset(storage.mutable_data(), 0, storage.nbytes());
+    if (c10::isIntegralType(dtype, /*includeBool=*/true)) return;
+    at::Tensor all = at::detail::make_tensor<c10::TensorImpl>(
+        c10::Storage(storage), c10::DispatchKeySet(c10::DispatchKey::CPU),
+        c10::scalarTypeToTypeMeta(dtype));
+    const auto count = static_cast<int64_t>(storage.nbytes() / all.element_size());
+    all.unsafeGetTensorImpl()->set_sizes_contiguous(count);
+    all.fill_(1);
   }
 
   const ParsedCall& call_;
@@ -302,6 +313,41 @@ std::shared_ptr<Plan> planFirstLike(const ParsedCall& call) {
 
 }  // namespace
 
+namespace {
+
+struct SilentWarnings final : c10::WarningHandler {
+  void process(const c10::Warning&) override {}
+};
+
+constexpr size_t kTrialBytes = 256 << 10;
+
+// Shape functions know nothing of dtypes that the CPU kernel lacks. The first call with some
+// dtypes, if it is small, tries the kernel: false if that says "not implemented".
+bool dtypesImplemented(const ParsedCall& call, const Stack& stack) {
+  uint64_t hash = 0;
+  size_t bytes = 0;
+  for (const Slot& slot : call.slots) {
+    hash = hash * 64 + static_cast<uint64_t>(slot.tensor->scalar_type()) + 1;
+    bytes += slot.on_host ? 0 : slot.tensor->storage().nbytes();
+  }
+  if (bytes > kTrialBytes || !call.record->dtypes_used.insert(hash)) return true;
+  SilentWarnings silent;
+  const c10::WarningUtils::WarningHandlerGuard warning_guard(&silent);
+  try {
+    const StandIns stand_ins(call, c10::kCPU);
+    Stack results = stand_ins.makeStack(stack);
+    runOnCpu(call.record->op, results,
+             std::any_of(call.slots.begin(), call.slots.end(), hasLazyBit));
+  } catch (const c10::NotImplementedError&) {
+    return false;
+  } catch (const std::exception& error) {
+    return std::string_view(error.what()).find("not implemented for") == std::string_view::npos;
+  }
+  return true;
+}
+
+}  // namespace
+
 bool lookingForShapes() {
   return looking;
 }
@@ -317,6 +363,8 @@ std::shared_ptr<const Plan> makePlan(const ParsedCall& call, const Stack& stack)
   try {
     switch (record.source) {
       case Source::kMeta:
+        if (record.check) record.check(call, stack);
+        if (!dtypesImplemented(call, stack)) return nullptr;
         plan = record.out_variant ? planFromComposite(call, stack)
                                   : planFromStandIns(call, stack, c10::kMeta);
         break;

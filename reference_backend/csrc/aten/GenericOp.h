@@ -18,6 +18,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "aten/Alias.h"
@@ -29,7 +30,6 @@ using Stack = std::vector<c10::IValue>;
 using Sizes = c10::SmallVector<int64_t, 5>;
 
 // ---- plan
-// ----------------------------------------------------------------------------------------
 
 struct OutputPlan {
   enum class Kind : uint8_t {
@@ -61,6 +61,7 @@ struct ResizePlan {
 };
 
 struct OpRecord;
+struct ParsedCall;
 
 struct Plan {
   bool fallback = false;               // wait for the CPU kernel: no metadata beforehand
@@ -72,7 +73,6 @@ struct Plan {
 };
 
 // ---- metadata cache
-// ------------------------------------------------------------------------------
 
 using Key = c10::SmallVector<uint64_t, 96>;
 
@@ -96,8 +96,21 @@ class PlanCache {
 
 uint64_t hashKey(const Key& key);
 
+// The combinations of dtypes that an operator has been tried with.
+class FirstUses {
+ public:
+  // True once for each `hash`.
+  bool insert(uint64_t hash) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return seen_.insert(hash).second;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::unordered_set<uint64_t> seen_;
+};
+
 // ---- operator
-// ------------------------------------------------------------------------------------
 
 enum class ArgumentKind : uint8_t { kTensor, kTensorList, kOptionalTensorList, kGenerator, kOther };
 
@@ -112,7 +125,7 @@ enum class Source : uint8_t {
   kMeta,       // the op's Meta kernel, or its composite kernel on meta tensors
   kWritten,    // nothing to find out: only arguments are written
   kFirstLike,  // no shape function exists; every output is like the first tensor argument
-  kDryRun,     // the CPU kernel on zeros, on the calling thread
+  kDryRun,     // the CPU kernel itself on made-up values, on the calling thread
   kFallback,   // depends on data, or is not known: wait for the result
 };
 
@@ -133,14 +146,16 @@ struct OpRecord {
   // Of a structured functional op: its composite kernel finds metadata in C++ and calls this one.
   const OpRecord* out_variant = nullptr;
 
+  void (*check)(const ParsedCall& call, const Stack& stack) = nullptr;  // what Meta does not check
+
   mutable PlanCache cache;
+  mutable FirstUses dtypes_used;
   mutable std::atomic<uint64_t> fallback_calls{0};
 
   size_t size() const { return arguments.size(); }
 };
 
 // ---- call
-// ----------------------------------------------------------------------------------------
 
 // A tensor among the arguments, or an element of a list argument.
 struct Slot {
@@ -163,7 +178,6 @@ struct ParsedCall {
 void parseCall(const OpRecord& record, Stack& stack, ParsedCall& call);
 
 // ---- kernels
-// -------------------------------------------------------------------------------------
 
 // A value of a 0-dim CPU tensor, taken when the kernel is queued.
 struct HostScalar {

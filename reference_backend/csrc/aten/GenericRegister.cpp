@@ -65,6 +65,19 @@ bool isOutVariant(const c10::FunctionSchema& schema, const c10::FunctionSchema& 
   return true;
 }
 
+// What the CPU kernel of convolution refuses and its shape function lets pass. The message is the
+// kernel's: that is asked when this raises.
+void checkConvolution(const ParsedCall&, const Stack& stack) {
+  // (input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
+  const c10::IValue* last = &stack.back();
+  const auto allAtLeast = [](const c10::IValue& list, int64_t least) {
+    const auto values = list.toIntVector();
+    return std::all_of(values.begin(), values.end(), [&](int64_t v) { return v >= least; });
+  };
+  TORCH_CHECK(allAtLeast(last[-5], 1) && allAtLeast(last[-4], 0) && allAtLeast(last[-3], 1),
+              "stride, padding or dilation of a convolution out of range");
+}
+
 // All records, in the order of their names. Filled once, at import.
 std::map<std::string, std::unique_ptr<OpRecord>>& records() {
   static auto* all = new std::map<std::string, std::unique_ptr<OpRecord>>;  // outlives the workers
@@ -102,6 +115,7 @@ OpRecord::OpRecord(const c10::OperatorHandle& handle, Source source)
     }
     return_argument.push_back(found);
   }
+  if (name == "aten::convolution") check = &checkConvolution;
   const std::string base = baseName(name).substr(sizeof("aten::") - 1);
   for (const char* prefix : kScalarsOfNoShape) {
     const std::string_view p(prefix);

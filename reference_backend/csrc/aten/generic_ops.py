@@ -26,7 +26,7 @@ SECTIONS = {
     ),
     "dry run": (
         "kDryRun",
-        "No right shape function: the CPU kernel is tried on zeros first; asynchronous.",
+        "No shape function as right as a trial of the CPU kernel on made-up values; asynchronous.",
     ),
     "fallback": (
         "kFallback",
@@ -39,10 +39,10 @@ EXCLUDED = re.compile(
     r"quantize|_affine|nested|mkldnn|sparse|sspaddmm|spdiags|_jagged|_test_|_foobar|_make_dep_token"
     r"|from_file|^set_|^is_set_to|^empty\.|^empty_strided|^as_strided|^view$|^_reshape_alias|^unfold$"
     r"|^resize_|_local_scalar_dense|^_copy_from|record_stream|^native_dropout$|_fused_sdp_choice"
-    r"|qscheme|q_per_channel|q_scale|q_zero|int_repr|_coalesce"
+    r"|qscheme|q_per_channel|q_scale|q_zero|int_repr|_coalesce|^narrow_copy$"
 )
 # Not registered for the CPU alone, yet better run whole than taken apart.
-ADDED = ["convolution", "convolution_backward", "_convolution", "linalg_lstsq"]
+ADDED = ["convolution", "convolution_backward", "_convolution", "linalg_lstsq", "mode.values"]
 DATA_DEPENDENT = re.compile(
     r"^((nonzero|_?unique\w*|masked_select|bincount|equal|repeat_interleave|linalg_lstsq)(\.\w+)?"
     r"|_ctc_loss\.Tensor)$"
@@ -52,10 +52,12 @@ DATA_DEPENDENT = re.compile(
 DRY_RUN = re.compile(
     r"^(_?native_batch_norm|_native_batch_norm_legit|_batch_norm_with_update|_embedding_bag"
     r"|_embedding_bag_forward_only|_?histogram\w*|_ctc_loss|_ctc_loss_backward|geqrf|nonzero_static"
-    r"|linalg_eig|_fft_r2c|max_unpool\dd|_aminmax|_logcumsumexp|_add_relu|_transform_bias_rescale_qkv"
+    r"|linalg_eig|_fft_r2c|_fft_c2r|_fft_c2c|max_unpool\dd|_aminmax|_logcumsumexp|_add_relu|_transform_bias_rescale_qkv"
     r"|_compute_linear_combination|adaptive_avg_pool\dd\w*|batch_norm_update_stats|glu_backward_jvp"
     r"|fractional_max_pool3d_backward|multi_margin_loss_backward|multilabel_margin_loss_backward"
-    r"|_?slow_conv\w*)(\.\w+)?$"
+    r"|_?slow_conv\w*|uniform_|complex|masked_scatter_|aminmax|take|multinomial|bucketize"
+    r"|masked_fill_)(\.\w+)?$"
+    r"|^bernoulli\.out$"
 )
 FIRST_LIKE = {
     "_logcumsumexp", "_masked_softmax", "_masked_softmax_backward", "_standard_gamma_grad",
