@@ -1,8 +1,8 @@
 // CPU tensors over device memory: how kernels that run CPU code see their arguments.
 //
-// An alias has the sizes, strides, dtype, conj and neg bits of a device tensor, and its memory is the
-// one behind the device address. It exists on a worker only. Arguments that share a storage share it
-// as aliases, so that overlap and in-place semantics hold.
+// An alias has the sizes, strides, dtype, conj and neg bits of a device tensor, and its memory is
+// the one behind the device address. It exists on a worker only. Arguments that share a storage
+// share it as aliases, so that overlap and in-place semantics hold.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -24,7 +24,8 @@ struct TensorRecipe {
 };
 
 // Makes the aliases of one kernel. Recipes with the same storage address share one StorageImpl; the
-// storage is resizable (CPU `out=` kernels may resize), which the caller detects by a moved pointer.
+// storage is resizable (CPU `out=` kernels may resize), which the caller detects by a moved
+// pointer.
 class AliasMaker {
  public:
   at::Tensor make(const TensorRecipe& recipe);

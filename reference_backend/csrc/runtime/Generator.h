@@ -1,8 +1,8 @@
 // Random numbers: a seed and an offset on the host, one independent sequence per kernel launch.
 //
-// A kernel that draws takes a ticket (seed, offset) when it is queued; the offset then moves on. What
-// a kernel draws depends on its ticket alone, never on other streams' timing, and the whole state is
-// two numbers on the host: reading or setting it needs no synchronisation (as on CUDA).
+// A kernel that draws takes a ticket (seed, offset) when it is queued; the offset then moves on.
+// What a kernel draws depends on its ticket alone, never on other streams' timing, and the whole
+// state is two numbers on the host: reading or setting it needs no synchronisation (as on CUDA).
 #pragma once
 
 #include <ATen/core/Generator.h>
@@ -48,8 +48,8 @@ class AccelGeneratorImpl final : public c10::GeneratorImpl {
 const at::Generator& defaultGenerator(c10::DeviceIndex index = -1);
 at::Generator makeGenerator(c10::DeviceIndex index = -1);
 
-// The generator an op should draw from: the one given, if it is of this device (else raises), or the
-// device's default. Takes a ticket under the generator's lock.
+// The generator an op should draw from: the one given, if it is of this device (else raises), or
+// the device's default. Takes a ticket under the generator's lock.
 RandomTicket takeTicket(const std::optional<at::Generator>& generator, c10::DeviceIndex index);
 
 // A CPU generator whose sequence depends on the ticket alone; for kernels that run CPU code.

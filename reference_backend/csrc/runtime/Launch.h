@@ -1,9 +1,10 @@
 // Queueing kernels: the bridge from a C++ callable to the driver's plain-C launch.
 //
 // Everything that touches device memory goes through launch(): the callable runs later, on the
-// stream's worker thread. It may hold device addresses, sizes and values, and copies of CPU data; it
-// must not hold tensors that Python can see (their last reference would drop on the worker, which
-// needs the GIL). Memory needs no reference: a block freed meanwhile is reused in stream order.
+// stream's worker thread. It may hold device addresses, sizes and values, and copies of CPU data;
+// it must not hold tensors that Python can see (their last reference would drop on the worker,
+// which needs the GIL). Memory needs no reference: a block freed meanwhile is reused in stream
+// order.
 //
 // A vendor replaces: the body of enqueue() with their own launch call.
 #pragma once
@@ -40,8 +41,8 @@ void launch(const c10::Stream& stream, const char* name, F&& f) {
 }
 
 // Queues a callable, waits for it (and so for all work before it on the stream) without holding the
-// GIL, and rethrows on the calling thread what it threw, with its type (IndexError stays IndexError).
-// What earlier work on the stream left pending stays pending.
+// GIL, and rethrows on the calling thread what it threw, with its type (IndexError stays
+// IndexError). What earlier work on the stream left pending stays pending.
 void launchAndWait(const c10::Stream& stream, const char* name, std::unique_ptr<Kernel> kernel);
 
 template <class F>
@@ -60,8 +61,8 @@ bool onWorker();
 // For kernels: the memory behind a device address.
 template <class T>
 inline T* kernelPointer(T* device_address) {
-  return static_cast<T*>(accelKernelPointer(const_cast<const void*>(
-      static_cast<const volatile void*>(device_address))));
+  return static_cast<T*>(accelKernelPointer(
+      const_cast<const void*>(static_cast<const volatile void*>(device_address))));
 }
 
 // Counters since the process began, for tests and for the declaration of what ran where.
