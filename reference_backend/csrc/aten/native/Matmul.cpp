@@ -56,11 +56,9 @@ struct MatmulLaunch {
   }
 };
 
+// Whether two tensors share memory, or might.
 bool overlap(const at::Tensor& a, const at::Tensor& b) {
-  const auto status = at::get_overlap_status(a, b);
-  // Too hard to tell: for an expanded factor, say. Another storage is none the less another.
-  if (status == at::MemOverlapStatus::TooHard) return a.is_alias_of(b);
-  return status != at::MemOverlapStatus::No;
+  return a.is_alias_of(b) && at::get_overlap_status(a, b) != at::MemOverlapStatus::No;
 }
 
 // Elements are read and written at the same places, or at unrelated ones.
@@ -73,12 +71,21 @@ bool overlapsOnlyInPlace(const at::Tensor& out, const at::Tensor& self) {
 void matmul(const char* name, const at::Tensor& self, const at::Tensor& a, const at::Tensor& b,
             const at::Scalar& beta, const at::Scalar& alpha, const at::Tensor& out) {
   const c10::ScalarType dtype = out.scalar_type();
+  TORCH_CHECK(a.dtype() == b.dtype(),
+              "expected m1 and m2 to have the same dtype, but got: ", a.dtype(), " != ", b.dtype());
+  TORCH_CHECK(a.scalar_type() == dtype && self.scalar_type() == dtype,
+              "expected self and out to have the dtype ", a.dtype(),
+              " of m1 and m2, but got: ", self.dtype(), " and ", out.dtype());
   at::assert_no_internal_overlap(out);
   MatmulLaunch d;
   d.gemm = gemmFunction(dtype, name);
   if (out.numel() == 0) return;
+  // PyTorch leaves lazily conjugated factors to the backend.
+  if (a.is_conj() || b.is_conj() || self.is_conj()) {
+    return matmul(name, self.resolve_conj(), a.resolve_conj(), b.resolve_conj(), beta, alpha, out);
+  }
   // The product is written while the factors are still read.
-  if (overlap(out, a) || overlap(out, b) || !overlapsOnlyInPlace(out, self)) {
+  if (out.is_conj() || overlap(out, a) || overlap(out, b) || !overlapsOnlyInPlace(out, self)) {
     const at::Tensor result = newOutput(out.sizes(), {}, out.options());
     matmul(name, self, a, b, beta, alpha, result);
     out.copy_(result);
