@@ -4,6 +4,7 @@
 #include <ATen/ops/resolve_conj.h>
 #include <ATen/ops/resolve_neg.h>
 #include <ATen/ops/to_ops.h>
+#include <ATen/ops/zeros_like.h>
 #include <c10/core/DefaultDtype.h>
 
 #include <algorithm>
@@ -64,7 +65,8 @@ class Parser {
     if (call_.device.index() < 0) call_.device = c10::Device(kAccel, currentDevice());
   }
 
-  const at::Tensor* stranger() const { return stranger_; }
+  // An argument has no memory: see materializeZeros().
+  bool zeroTensors() const { return zero_tensors_; }
 
  private:
   void word(uint64_t w) { call_.key.push_back(w); }
@@ -99,6 +101,7 @@ class Parser {
       stranger_ = &tensor;
       stranger_argument_ = argument_;
     }
+    zero_tensors_ |= tensor._is_zerotensor();
     const auto here = static_cast<int32_t>(call_.slots.size());
     const c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
     const auto [same, shared] = on_host ? std::pair{here, here} : relatives(tensor, here);
@@ -205,6 +208,7 @@ class Parser {
   int16_t stranger_argument_ = 0;
   const at::Tensor* stranger_ = nullptr;
   bool device_seen_ = false;
+  bool zero_tensors_ = false;
   std::unordered_map<const void*, int32_t> first_;
 };
 
@@ -228,11 +232,35 @@ void moveHostIndices(const OpRecord& record, Stack& stack) {
   }
 }
 
+// Tensors of zeros without memory that torch leaves to the backend for some operators.
+void materializeZeros(const OpRecord& record, Stack& stack) {
+  const size_t base = stack.size() - record.size();
+  const auto materialized = [](const at::Tensor& tensor) {
+    return tensor.defined() && tensor._is_zerotensor() ? at::zeros_like(tensor) : tensor;
+  };
+  for (size_t i = 0; i < record.size(); ++i) {
+    c10::IValue& value = stack[base + i];
+    if (value.isTensor()) {
+      value = materialized(value.toTensor());
+    } else if (record.arguments[i].kind == ArgumentKind::kTensorList && !value.isNone()) {
+      std::vector<at::Tensor> items = value.toTensorVector();
+      for (at::Tensor& item : items) item = materialized(item);
+      value = c10::List<at::Tensor>(std::move(items));
+    }
+  }
+}
+
 }  // namespace
 
 void parseCall(const OpRecord& record, Stack& stack, ParsedCall& call) {
   if (record.host_indices) moveHostIndices(record, stack);
-  Parser(record, call).parse(stack);
+  Parser parser(record, call);
+  parser.parse(stack);
+  if (C10_UNLIKELY(parser.zeroTensors())) {
+    materializeZeros(record, stack);
+    call = ParsedCall();
+    Parser(record, call).parse(stack);
+  }
 }
 
 HostScalar HostScalar::of(const at::Tensor& tensor) {

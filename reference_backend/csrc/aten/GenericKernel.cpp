@@ -138,16 +138,18 @@ class GenericKernel final : public Kernel {
     return c10::str(value.scalar_type(), " of sizes ", value.sizes());
   }
 
-  // A kernel may resize what it writes (some do, to reduce in place): bring the values home.
+  // A kernel may resize what it writes (some do, to reduce in place), or leave it conjugated: bring
+  // the values home.
   void settle(const at::Tensor& alias, const TensorRecipe& recipe) const {
     if (!recipe.storage_address) return;
     if (C10_LIKELY(alias.storage().data() == kernelPointer(recipe.storage_address) &&
-                   alias.sizes() == at::IntArrayRef(recipe.sizes))) {
+                   alias.sizes() == at::IntArrayRef(recipe.sizes) &&
+                   alias.is_conj() == recipe.conj && alias.is_neg() == recipe.neg)) {
       return;
     }
     checkPromise(recipe.sizes, recipe.dtype, alias);
     AliasMaker home;
-    copyInto(home.make(recipe), alias);
+    copyInto(home.make(recipe), alias.resolve_conj().resolve_neg());
   }
 
   Arguments arguments_;

@@ -143,7 +143,11 @@ class StandIns {
         c10::scalarTypeToTypeMeta(dtype));
     const auto count = static_cast<int64_t>(storage.nbytes() / all.element_size());
     all.unsafeGetTensorImpl()->set_sizes_contiguous(count);
-    all.fill_(1);
+    if (c10::isComplexType(dtype)) {
+      all.fill_(c10::complex<double>(1, 1));
+    } else {
+      all.fill_(1);
+    }
   }
 
   const ParsedCall& call_;

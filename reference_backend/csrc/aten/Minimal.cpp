@@ -50,6 +50,19 @@ at::Tensor emptyStrided(at::IntArrayRef sizes, at::IntArrayRef strides,
       sizes, strides, deviceAllocator(), kKeys, c10::dtype_or_default(dtype)));
 }
 
+// A tensor of zeros without memory; torch's ZeroTensor key keeps it from kernels.
+at::Tensor efficientZeroTensor(at::IntArrayRef sizes, std::optional<at::ScalarType> dtype,
+                               std::optional<at::Layout> layout, std::optional<at::Device> device,
+                               std::optional<bool> pin_memory) {
+  at::native::ZeroTensorAllocator allocator(checkFactory(layout, device, pin_memory));
+  at::Tensor zeros = at::detail::empty_generic(
+      sizes, &allocator, kKeys | c10::DispatchKeySet(c10::DispatchKey::ZeroTensor),
+      c10::dtype_or_default(dtype), std::nullopt);
+  // The storage keeps a pointer to its allocator, for resizing.
+  zeros.storage().unsafeGetStorageImpl()->set_allocator(deviceAllocator());
+  return zeros;
+}
+
 void recordStream(at::Tensor& self, at::Stream stream) {
   deviceAllocator()->recordStream(self.storage().data_ptr(), stream);
 }
@@ -78,6 +91,7 @@ int64_t fusedSdpChoice(const at::Tensor&, const at::Tensor&, const at::Tensor&,
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   library.impl("empty.memory_format", TORCH_FN(emptyMemoryFormat));
   library.impl("empty_strided", TORCH_FN(emptyStrided));
+  library.impl("_efficientzerotensor", TORCH_FN(efficientZeroTensor));
   library.impl("record_stream", TORCH_FN(recordStream));
   library.impl("native_dropout", TORCH_FN(nativeDropout));
   library.impl("_fused_sdp_choice", TORCH_FN(fusedSdpChoice));

@@ -39,7 +39,7 @@ EXCLUDED = re.compile(
     r"quantize|_affine|nested|mkldnn|sparse|sspaddmm|spdiags|_jagged|_test_|_foobar|_make_dep_token"
     r"|from_file|^set_|^is_set_to|^empty\.|^empty_strided|^as_strided|^view$|^_reshape_alias|^unfold$"
     r"|^resize_|_local_scalar_dense|^_copy_from|record_stream|^native_dropout$|_fused_sdp_choice"
-    r"|qscheme|q_per_channel|q_scale|q_zero|int_repr|_coalesce|^narrow_copy$"
+    r"|qscheme|q_per_channel|q_scale|q_zero|int_repr|_coalesce|^narrow_copy$|_efficientzerotensor"
 )
 # Not registered for the CPU alone, yet better run whole than taken apart.
 ADDED = ["convolution", "convolution_backward", "_convolution", "linalg_lstsq", "mode.values"]
@@ -50,7 +50,7 @@ DATA_DEPENDENT = re.compile(
 # Shapes do not depend on data, and the shape function is missing, or promises what the CPU kernel does
 # not keep (statistics, strides), or misses checks of the arguments.
 DRY_RUN = re.compile(
-    r"^(_?native_batch_norm|_native_batch_norm_legit|_batch_norm_with_update|_embedding_bag"
+    r"^(_?native_batch_norm|native_layer_norm|_native_batch_norm_legit|_batch_norm_with_update|_embedding_bag"
     r"|_embedding_bag_forward_only|_?histogram\w*|_ctc_loss|_ctc_loss_backward|geqrf|nonzero_static"
     r"|linalg_eig|_fft_r2c|_fft_c2r|_fft_c2c|max_unpool\dd|_aminmax|_logcumsumexp|_add_relu|_transform_bias_rescale_qkv"
     r"|_compute_linear_combination|adaptive_avg_pool\dd\w*|batch_norm_update_stats|glu_backward_jvp"
