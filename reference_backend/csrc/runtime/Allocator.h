@@ -4,7 +4,7 @@
 // at once on that stream: the queue keeps the order. Use on another stream must be announced with
 // recordStream(), or the block may be overwritten while still read: as on a real card.
 //
-// A vendor replaces: the calls of accelMalloc and accelFree.
+// DeviceCache.h has the pools themselves.
 #pragma once
 
 #include <c10/core/CachingDeviceAllocator.h>
