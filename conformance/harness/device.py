@@ -69,6 +69,18 @@ class Device:
         if callable(synchronize) and self.type != "cpu":
             synchronize()
 
+    def drain(self) -> None:
+        """Wait for queued work and drop the errors it left, so that nobody else is blamed."""
+        for _ in range(_PENDING_ERRORS):
+            try:
+                return self.synchronize()
+            except Exception:
+                continue
+        return None
+
+
+_PENDING_ERRORS = 8
+"""Errors that one call may leave queued, each raised at a synchronisation of its own."""
 
 _current: Device | None = None
 

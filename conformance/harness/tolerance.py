@@ -20,6 +20,17 @@ class Tolerance(NamedTuple):
 
 _EXACT = Tolerance(0.0, 0.0)
 
+# Operators for which torch itself picks less precise intermediates off the CPU: that side of the
+# comparison is not the backend's doing. linear_cross_entropy keeps its logits (up to 16 in OpInfo's
+# samples) in the input dtype off the CPU, see _AUTO_DEFAULTS in
+# torch/nn/modules/linear_cross_entropy_options.py; granted is one ULP of a logit.
+_PRECISION_BY_DEVICE = {
+    "nn.functional.linear_cross_entropy": {
+        torch.float16: Tolerance(0.0, 2.0**-7),
+        torch.bfloat16: Tolerance(0.0, 2.0**-4),
+    },
+}
+
 # Tests of upstream's TestCommon that compare two right computations of one op.
 _COMPARING_TESTS = ("test_compare_cpu", "test_noncontiguous_samples", "test_variant_consistency")
 
@@ -42,6 +53,9 @@ def for_op(op: OpInfo, dtype: torch.dtype, device_type: str) -> Tolerance:
     the accelerator that OpInfo is written against.
     """
     rtol, atol = default(dtype)
+    if device_type != "cpu":
+        known = _PRECISION_BY_DEVICE.get(op.name, {}).get(dtype, _EXACT)
+        rtol, atol = max(rtol, known.rtol), max(atol, known.atol)
     for device in {device_type, "cuda"}:
         for test in _COMPARING_TESTS:
             for decorator in op.get_decorators("TestCommon", test, device, dtype, {}):

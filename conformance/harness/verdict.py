@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
-from conformance.harness import errors, path
+from conformance.harness import device, errors, path
 from conformance.harness.compare import Comparison
 from conformance.harness.oncall import DeviceCall, StageError
 from conformance.harness.outcomes import Outcome
@@ -39,6 +39,7 @@ class SampleVerdicts:
         try:
             yield
         except StageError as error:
+            device.current().drain()
             outcome = errors.classify(error.error, self._op.name)
             self._count(
                 outcome,

@@ -3,7 +3,6 @@
 #include <c10/core/DefaultDtype.h>
 
 #include <cstring>
-#include <mutex>
 
 #include "aten/GenericOp.h"
 #include "runtime/Launch.h"
@@ -20,28 +19,23 @@ void useThreads(int count) {
   current = count;
 }
 
-// The default dtype is a process-wide global that kernels read when they run. Should it have
-// changed since the call, kernels that depend on it run under the one of the call, one at a time.
-class DefaultDtypeGuard {
- public:
-  DefaultDtypeGuard(bool matters, caffe2::TypeMeta wanted) {
-    if (!matters || wanted == c10::get_default_dtype()) return;
-    lock_ = std::unique_lock<std::mutex>(mutex_);
-    before_ = c10::get_default_dtype();
-    c10::set_default_dtype(wanted);
-  }
-  ~DefaultDtypeGuard() {
-    if (lock_) c10::set_default_dtype(before_);
-  }
+// The default dtype is a process-wide global that kernels read when they run, and a worker must not
+// set it under the host's feet. Where it matters, queueKernel() waits unless it was float32. A host
+// that widened it meanwhile gets what a wider computation rounds to.
+void checkDefaultDtype(caffe2::TypeMeta wanted) {
+  TORCH_CHECK(c10::get_default_dtype().itemsize() >= wanted.itemsize(),
+              "the default dtype was changed from ", wanted, " to ", c10::get_default_dtype(),
+              " while the operator was queued; synchronize before changing it");
+}
 
- private:
-  static inline std::mutex mutex_;
-  std::unique_lock<std::mutex> lock_;
-  caffe2::TypeMeta before_;
-};
+bool bothInexact(c10::ScalarType a, c10::ScalarType b) {
+  return (c10::isFloatingType(a) && c10::isFloatingType(b)) ||
+         (c10::isComplexType(a) && c10::isComplexType(b));
+}
 
 void copyInto(const at::Tensor& target, const at::Tensor& value) {
-  const bool plain = !value.is_conj() && !value.is_neg() && !target.is_conj() && !target.is_neg();
+  const bool plain = value.scalar_type() == target.scalar_type() && !value.is_conj() &&
+                     !value.is_neg() && !target.is_conj() && !target.is_neg();
   if (plain && value.strides() == target.strides() && value.is_non_overlapping_and_dense()) {
     if (value.numel() > 0) {
       std::memcpy(target.mutable_data_ptr(), value.const_data_ptr(), value.nbytes());
@@ -65,7 +59,7 @@ class GenericKernel final : public Kernel {
 
   void run() override {
     useThreads(threads_);
-    const DefaultDtypeGuard dtype_guard(plan_->default_dtype_matters, default_dtype_);
+    if (plan_->default_dtype_matters) checkDefaultDtype(default_dtype_);
     AliasMaker maker;
     Stack stack;
     std::vector<at::Tensor> tensors;
@@ -128,9 +122,12 @@ class GenericKernel final : public Kernel {
   }
 
   void checkPromise(at::IntArrayRef sizes, c10::ScalarType dtype, const at::Tensor& value) const {
-    TORCH_CHECK(value.defined() && value.sizes() == sizes && value.scalar_type() == dtype,
-                arguments_.record().name, " computed ", describe(value),
-                ", but its shape function ", "promised ", dtype, " of sizes ", sizes);
+    const bool widened =
+        plan_->default_dtype_matters && value.defined() && bothInexact(value.scalar_type(), dtype);
+    TORCH_CHECK(
+        value.defined() && value.sizes() == sizes && (value.scalar_type() == dtype || widened),
+        arguments_.record().name, " computed ", describe(value), ", but its shape function ",
+        "promised ", dtype, " of sizes ", sizes);
   }
 
   static std::string describe(const at::Tensor& value) {
@@ -171,8 +168,12 @@ void runOnCpu(const c10::OperatorHandle& op, Stack& stack, bool lazy_bits) {
 
 void queueKernel(const ParsedCall& call, const Stack& stack, std::shared_ptr<const Plan> plan,
                  const std::vector<at::Tensor>& fresh) {
+  const bool default_matters = plan->default_dtype_matters;
   enqueue(currentStream(call.device.index()), call.record->name.c_str(),
           std::make_unique<GenericKernel>(call, stack, std::move(plan), fresh));
+  if (C10_UNLIKELY(default_matters && c10::get_default_dtype_as_scalartype() != c10::kFloat)) {
+    synchronizeStream(currentStream(call.device.index()));
+  }
 }
 
 }  // namespace torch_accel::generic
