@@ -14,10 +14,10 @@ namespace {
 
 constexpr c10::DispatchKeySet kKeys(c10::DispatchKey::PrivateUse1);
 
-void resizeOutputs(const ParsedCall& call, const Plan& plan) {
+void resizeOutputs(const ParsedCall& call, const Plan& plan, bool plan_is_new) {
   for (const ResizePlan& resize : plan.resizes) {
     const at::Tensor& tensor = *call.slots[resize.slot].tensor;
-    if (!resize.warned) at::native::resize_output_check(tensor, resize.sizes);
+    if (!(plan_is_new && resize.warned)) at::native::resize_output_check(tensor, resize.sizes);
     resizeTensor(tensor.unsafeGetTensorImpl(), resize.sizes, at::IntArrayRef(resize.strides));
   }
 }
@@ -28,8 +28,9 @@ void finish(Stack& stack, const OpRecord& record, Stack results) {
   for (c10::IValue& result : results) stack.push_back(std::move(result));
 }
 
-Stack carryOut(const ParsedCall& call, const Stack& stack, std::shared_ptr<const Plan> plan) {
-  resizeOutputs(call, *plan);
+Stack carryOut(const ParsedCall& call, const Stack& stack, std::shared_ptr<const Plan> plan,
+               bool plan_is_new) {
+  resizeOutputs(call, *plan, plan_is_new);
   std::vector<at::Tensor> fresh;
   Stack results;
   results.reserve(plan->returns.size());
@@ -108,7 +109,8 @@ void GenericFunctor::operator()(const c10::OperatorHandle&, c10::DispatchKeySet,
 
   const uint64_t hash = hashKey(call.key);
   std::shared_ptr<const Plan> plan = record.cache.find(call.key, hash);
-  if (C10_UNLIKELY(!plan)) {
+  const bool plan_is_new = !plan;
+  if (C10_UNLIKELY(plan_is_new)) {
     const uint64_t waits = launchCounters().synchronous;
     plan = makePlan(call, *stack);
     if (!plan) return finish(*stack, record, askTheCpu(call, *stack, hash));
@@ -116,7 +118,7 @@ void GenericFunctor::operator()(const c10::OperatorHandle&, c10::DispatchKeySet,
     if (waits == launchCounters().synchronous) record.cache.insert(call.key, hash, plan);
   }
   if (C10_UNLIKELY(plan->fallback)) return finish(*stack, record, fallback(call, *stack));
-  finish(*stack, record, carryOut(call, *stack, std::move(plan)));
+  finish(*stack, record, carryOut(call, *stack, std::move(plan), plan_is_new));
 }
 
 }  // namespace torch_accel::generic

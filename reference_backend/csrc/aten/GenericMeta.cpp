@@ -1,18 +1,19 @@
-// Metadata of an operator's outputs from PyTorch's own shape functions, without running a kernel.
+// Metadata of an operator's outputs before its kernel has run: PyTorch's own shape functions.
 //
 // Three sources. A structured operator has a composite kernel that works in C++ on device tensors:
 // it finds the shapes, allocates, and calls the out= variant, which does nothing while we look. The
 // others are asked on meta tensors; most of those kernels are Python and cost up to a millisecond,
-// hence the cache.
+// hence the cache. Where no shape function tells what the CPU kernel does, that is tried on made-up
+// values.
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/record_function.h>
 #include <c10/core/DefaultDtype.h>
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "aten/GenericOp.h"
+#include "aten/GenericStandIns.h"
 
 namespace torch_accel::generic {
 namespace {
@@ -34,126 +35,6 @@ class MetaWarnings final : public c10::WarningHandler {
 
  private:
   c10::WarningHandler* outer_ = c10::WarningUtils::get_warning_handler();
-};
-
-// Meta or CPU tensors like the arguments, sharing storage as they do; the CPU's hold ones
-// (floating dtypes) and zeros (the others), the values that suit most operators.
-class StandIns {
- public:
-  StandIns(const ParsedCall& call, c10::DeviceType type) : call_(call), device_(type) {
-    tensors_.reserve(call.slots.size());
-    for (size_t i = 0; i < call.slots.size(); ++i) {
-      const Slot& slot = call.slots[i];
-      const bool wrapped = slot.tensor->unsafeGetTensorImpl()->is_wrapped_number();
-      if (slot.same != static_cast<int32_t>(i)) {
-        tensors_.push_back(tensors_[slot.same]);
-      } else if (wrapped) {  // a wrapped number is a CPU tensor by torch's own assertion
-        HostScalar zero{};
-        zero.dtype = slot.tensor->scalar_type();
-        zero.wrapped = true;
-        tensors_.push_back(zero.make());
-      } else {
-        tensors_.push_back(make(*slot.tensor));
-      }
-    }
-  }
-
-  Stack makeStack(const Stack& stack) const {
-    const OpRecord& record = *call_.record;
-    Stack result(stack.end() - static_cast<ptrdiff_t>(record.size()), stack.end());
-    for (size_t i = 0; i < call_.slots.size(); ++i) {
-      const Slot& slot = call_.slots[i];
-      if (slot.item < 0) result[slot.argument] = tensors_[i];
-    }
-    for (size_t i = 0; i < record.size(); ++i) {
-      c10::IValue& value = result[i];
-      switch (record.arguments[i].kind) {
-        case ArgumentKind::kTensorList:
-          if (!value.isNone()) value = remake<at::Tensor>(value.toTensorList(), i);
-          break;
-        case ArgumentKind::kOptionalTensorList:
-          if (!value.isNone()) {
-            value = remake<std::optional<at::Tensor>>(value.toOptionalTensorList(), i);
-          }
-          break;
-        case ArgumentKind::kGenerator:
-          value = device_.is_meta() ? c10::IValue() : c10::IValue(cpuGenerator({0, 0}));
-          break;
-        default:
-          if (value.isDevice()) value = device_;
-      }
-    }
-    return result;
-  }
-
-  const at::Tensor& tensor(size_t slot) const { return tensors_[slot]; }
-
-  // The first slot with this TensorImpl, or with this storage; -1 if there is none.
-  int slotOf(const at::Tensor& tensor) const {
-    return find([&](const at::Tensor& t) { return t.is_same(tensor); });
-  }
-  int slotSharing(const at::Tensor& tensor) const {
-    if (!tensor.has_storage() || tensor.device() != device_) return -1;
-    return find([&](const at::Tensor& t) { return t.is_alias_of(tensor); });
-  }
-
- private:
-  template <class T>
-  c10::List<T> remake(const c10::List<T>& list, size_t argument) const {
-    c10::List<T> copy = list.copy();
-    for (size_t i = 0; i < call_.slots.size(); ++i) {
-      const Slot& slot = call_.slots[i];
-      if (slot.argument == static_cast<int16_t>(argument)) copy.set(slot.item, T(tensors_[i]));
-    }
-    return copy;
-  }
-
-  template <class F>
-  int find(F&& f) const {
-    const auto it = std::find_if(tensors_.begin(), tensors_.end(), f);
-    return it == tensors_.end() ? -1 : static_cast<int>(it - tensors_.begin());
-  }
-
-  at::Tensor make(const at::Tensor& device_tensor) {
-    const c10::StorageImpl* original = device_tensor.storage().unsafeGetStorageImpl();
-    c10::Storage& storage = storages_[original];
-    if (!storage) {
-      storage = c10::Storage(c10::Storage::use_byte_size_t(), original->nbytes(),
-                             c10::GetAllocator(device_.type()), /*resizable=*/true);
-      if (device_.is_cpu()) fillStorage(storage, device_tensor.scalar_type());
-    }
-    at::Tensor tensor = at::detail::make_tensor<c10::TensorImpl>(
-        c10::Storage(storage),
-        c10::DispatchKeySet(device_.is_cpu() ? c10::DispatchKey::CPU : c10::DispatchKey::Meta),
-        device_tensor.dtype());
-    c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
-    impl->set_sizes_and_strides(device_tensor.sizes(), device_tensor.strides(),
-                                device_tensor.storage_offset());
-    if (device_tensor.is_conj()) impl->_set_conj(true);
-    if (device_tensor.is_neg()) impl->_set_neg(true);
-    return tensor;
-  }
-
-  static void fillStorage(const c10::Storage& storage, c10::ScalarType dtype) {
-    if (storage.nbytes() == 0) return;
-    std::memset(storage.mutable_data(), 0, storage.nbytes());
-    if (c10::isIntegralType(dtype, /*includeBool=*/true)) return;
-    at::Tensor all = at::detail::make_tensor<c10::TensorImpl>(
-        c10::Storage(storage), c10::DispatchKeySet(c10::DispatchKey::CPU),
-        c10::scalarTypeToTypeMeta(dtype));
-    const auto count = static_cast<int64_t>(storage.nbytes() / all.element_size());
-    all.unsafeGetTensorImpl()->set_sizes_contiguous(count);
-    if (c10::isComplexType(dtype)) {
-      all.fill_(c10::complex<double>(1, 1));
-    } else {
-      all.fill_(1);
-    }
-  }
-
-  const ParsedCall& call_;
-  const c10::Device device_;
-  std::vector<at::Tensor> tensors_;
-  std::unordered_map<const c10::StorageImpl*, c10::Storage> storages_;
 };
 
 OutputPlan fresh(const at::Tensor& tensor) {
@@ -242,10 +123,6 @@ std::shared_ptr<Plan> planFromComposite(const ParsedCall& call, const Stack& sta
   return plan;
 }
 
-bool hasLazyBit(const Slot& slot) {
-  return slot.tensor->is_conj() || slot.tensor->is_neg();
-}
-
 // `type`: kMeta for the shape function, kCPU for a dry run.
 std::shared_ptr<Plan> planFromStandIns(const ParsedCall& call, const Stack& stack,
                                        c10::DeviceType type) {
@@ -253,7 +130,7 @@ std::shared_ptr<Plan> planFromStandIns(const ParsedCall& call, const Stack& stac
   const StandIns stand_ins(call, type);
   Stack results = stand_ins.makeStack(stack);
   if (type == c10::kCPU) {
-    runOnCpu(record.op, results, std::any_of(call.slots.begin(), call.slots.end(), hasLazyBit));
+    runOnCpu(record.op, results, stand_ins.lazyBits());
   } else {
     record.op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::Meta), &results);
   }
@@ -317,41 +194,6 @@ std::shared_ptr<Plan> planFirstLike(const ParsedCall& call) {
 
 }  // namespace
 
-namespace {
-
-struct SilentWarnings final : c10::WarningHandler {
-  void process(const c10::Warning&) override {}
-};
-
-constexpr size_t kTrialBytes = 256 << 10;
-
-// Shape functions know nothing of dtypes that the CPU kernel lacks. The first call with some
-// dtypes, if it is small, tries the kernel: false if that says "not implemented".
-bool dtypesImplemented(const ParsedCall& call, const Stack& stack) {
-  uint64_t hash = 0;
-  size_t bytes = 0;
-  for (const Slot& slot : call.slots) {
-    hash = hash * 64 + static_cast<uint64_t>(slot.tensor->scalar_type()) + 1;
-    bytes += slot.on_host ? 0 : slot.tensor->storage().nbytes();
-  }
-  if (bytes > kTrialBytes || !call.record->dtypes_used.insert(hash)) return true;
-  SilentWarnings silent;
-  const c10::WarningUtils::WarningHandlerGuard warning_guard(&silent);
-  try {
-    const StandIns stand_ins(call, c10::kCPU);
-    Stack results = stand_ins.makeStack(stack);
-    runOnCpu(call.record->op, results,
-             std::any_of(call.slots.begin(), call.slots.end(), hasLazyBit));
-  } catch (const c10::NotImplementedError&) {
-    return false;
-  } catch (const std::exception& error) {
-    return std::string_view(error.what()).find("not implemented for") == std::string_view::npos;
-  }
-  return true;
-}
-
-}  // namespace
-
 bool lookingForShapes() {
   return looking;
 }
@@ -368,7 +210,7 @@ std::shared_ptr<const Plan> makePlan(const ParsedCall& call, const Stack& stack)
     switch (record.source) {
       case Source::kMeta:
         if (record.check) record.check(call, stack);
-        if (!dtypesImplemented(call, stack)) return nullptr;
+        if (!kernelTakes(call, stack)) return nullptr;
         plan = record.out_variant ? planFromComposite(call, stack)
                                   : planFromStandIns(call, stack, c10::kMeta);
         break;

@@ -18,7 +18,6 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "aten/Alias.h"
@@ -57,7 +56,7 @@ struct ReturnPlan {
 struct ResizePlan {
   int slot;
   Sizes sizes, strides;
-  bool warned;  // the shape function has issued the warning about it
+  bool warned;  // PyTorch's shape function has said so, in the call that the plan was made for
 };
 
 struct OpRecord;
@@ -96,18 +95,22 @@ class PlanCache {
 
 uint64_t hashKey(const Key& key);
 
-// The combinations of dtypes that an operator has been tried with.
-class FirstUses {
+// What trials have shown of an operator: whether its CPU kernel implements a combination of dtypes.
+class KnownDtypes {
  public:
-  // True once for each `hash`.
-  bool insert(uint64_t hash) {
+  std::optional<bool> find(uint64_t hash) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    return seen_.insert(hash).second;
+    const auto it = implemented_.find(hash);
+    return it == implemented_.end() ? std::nullopt : std::optional<bool>(it->second);
+  }
+  void insert(uint64_t hash, bool implemented) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    implemented_.emplace(hash, implemented);
   }
 
  private:
   std::mutex mutex_;
-  std::unordered_set<uint64_t> seen_;
+  std::unordered_map<uint64_t, bool> implemented_;
 };
 
 // ---- operator
@@ -149,7 +152,7 @@ struct OpRecord {
   void (*check)(const ParsedCall& call, const Stack& stack) = nullptr;  // what Meta does not check
 
   mutable PlanCache cache;
-  mutable FirstUses dtypes_used;
+  mutable KnownDtypes known_dtypes;
   mutable std::atomic<uint64_t> fallback_calls{0};
 
   size_t size() const { return arguments.size(); }

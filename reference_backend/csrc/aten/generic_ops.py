@@ -1,9 +1,9 @@
-"""The list of generic operators: `python generic_ops.py` derives generic_ops.txt from the dispatcher.
+"""The list of generic operators: running this derives generic_ops.txt from the dispatcher.
 
-Listed is every aten operator with a kernel for the CPU (composites that work on any device need none)
-and none of its own in this backend. The build only turns the text into a C++ include
-(`write_include`, called by setup.py) and does not ask torch. Operators that get a kernel of their own
-later drop out at import; run this script to drop them here too.
+Listed is every aten operator with a kernel for the CPU (composites that work on any device need
+none) and none of its own in this backend. The build only turns the text into a C++ include
+(`write_include`, called by setup.py) and does not ask torch. Operators that get a kernel of their
+own later drop out at import; run this script to drop them here too.
 """
 
 import re
@@ -47,8 +47,8 @@ DATA_DEPENDENT = re.compile(
     r"^((nonzero|_?unique\w*|masked_select|bincount|equal|repeat_interleave|linalg_lstsq)(\.\w+)?"
     r"|_ctc_loss\.Tensor)$"
 )
-# Shapes do not depend on data, and the shape function is missing, or promises what the CPU kernel does
-# not keep (statistics, strides), or misses checks of the arguments.
+# Shapes do not depend on data, and the shape function is missing, or promises what the CPU kernel
+# does not keep (statistics, strides), or misses checks of the arguments.
 DRY_RUN = re.compile(
     r"^(_?native_batch_norm|native_layer_norm|_native_batch_norm_legit|_batch_norm_with_update|_embedding_bag"
     r"|_embedding_bag_forward_only|_?histogram\w*|_ctc_loss|_ctc_loss_backward|geqrf|nonzero_static"
