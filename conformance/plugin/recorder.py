@@ -164,6 +164,7 @@ class Recorder:
             return
         if outcome.is_red:
             report.outcome = "failed"
+            report.sections = [(name, _without_noise(text)) for name, text in report.sections]
             if outcome is not Outcome.ERROR or not report.longrepr:
                 report.longrepr = f"{cell_run.cell.id} on {self._device}\n{cell_run.reason}"
         else:
@@ -264,6 +265,14 @@ class Recorder:
             terminalreporter.write_line(terminal_summary(self._report, self._report_dir, color))
         if self._trouble:
             terminalreporter.write_line(self._trouble, red=True)
+
+
+_NOISE = "Unsupported memory profiling device"
+"""What the profiler that traces calls prints for each allocation on a device it does not know."""
+
+
+def _without_noise(text: str) -> str:
+    return "".join(line for line in text.splitlines(keepends=True) if _NOISE not in line)
 
 
 def _conclude_from_exception(cell_run: run.CellRun, error: BaseException) -> None:

@@ -35,6 +35,8 @@ def start(config: pytest.Config) -> None:
             _check_selection_here(selection)
     except (devices.DeviceError, ReportDirError, SelectionError) as error:
         raise pytest.UsageError(str(error)) from error
+    # Samples provoke warnings on purpose, by the hundred; -W on the command line still wins.
+    config.addinivalue_line("filterwarnings", "ignore")
     recorder = Recorder(config, device, report_dir, chosen, selection)
     config.pluginmanager.register(recorder, "conformance-recorder")
     if not runs_here and not config.option.collectonly:
