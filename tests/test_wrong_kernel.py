@@ -11,8 +11,8 @@ pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("torch_accel") is None, reason="the bundled backend is not installed"
 )
 
-USING_SUB = {"sub", "cov", "corrcoef"}
-"""Operators that reach aten::sub on the device; rsub has a kernel of its own."""
+USING_SUB = {"sub", "rsub", "cov", "corrcoef"}
+"""Operators that reach aten::sub.Tensor on the device."""
 
 
 def test_swapped_operands_of_sub(tmp_path):
