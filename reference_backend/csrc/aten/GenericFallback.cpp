@@ -33,7 +33,11 @@ at::Tensor owned(const at::Tensor& tensor, const std::vector<at::Tensor>& aliase
   for (const at::Tensor& alias : aliases) {
     if (plain.is_alias_of(alias)) return plain.clone();
   }
-  return plain.is_non_overlapping_and_dense() ? plain : plain.contiguous();
+  // The device tensor gets the same strides, gaps included; but each element needs its own place.
+  for (int64_t d = 0; d < plain.dim(); ++d) {
+    if (plain.stride(d) == 0 && plain.size(d) > 1) return plain.contiguous();
+  }
+  return plain;
 }
 
 Computed classify(const at::Tensor& tensor, const std::vector<at::Tensor>& aliases) {
