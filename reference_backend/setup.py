@@ -13,6 +13,8 @@ os.chdir(HERE)
 # -Werror=suggest-override: a hook that torch renamed must not turn into dead code.
 COMPILE_FLAGS = ["-std=c++20", "-O2", "-g1", "-Wall", "-Wextra", "-Wno-unused-parameter"]
 COMPILE_FLAGS += ["-Werror=suggest-override", "-Woverloaded-virtual", "-fvisibility=hidden"]
+# As PyTorch itself is compiled: sqrt(), floor() and comparisons may then vectorise.
+COMPILE_FLAGS += ["-fno-math-errno", "-fno-trapping-math"]
 COMPILE_FLAGS += ["-Wno-interference-size"]  # of a torch header that sizes for any machine
 
 

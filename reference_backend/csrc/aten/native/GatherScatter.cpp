@@ -38,6 +38,17 @@ struct IndexedWalk {
   // visit(element_offset, indexed_offset) for rows [begin, end).
   template <class Visit>
   void run(int64_t begin, int64_t end, Visit visit) const {
+    if (wide) {
+      runTyped(static_cast<const int64_t*>(kernelPointer(index)), begin, end, visit);
+    } else {
+      runTyped(static_cast<const int32_t*>(kernelPointer(index)), begin, end, visit);
+    }
+  }
+
+ private:
+  template <class Index, class Visit>
+  void runTyped(const Index* positions, int64_t begin, int64_t end, Visit visit) const {
+    const Dimension inner = dims[0];
     for (int64_t row = begin; row < end; ++row) {
       int64_t rest = row, index_at = 0, element_at = 0, indexed_at = 0;
       for (size_t i = 1; i < dims.size(); ++i) {
@@ -47,21 +58,14 @@ struct IndexedWalk {
         element_at += at * dims[i].element_stride;
         indexed_at += at * dims[i].indexed_stride;
       }
-      for (int64_t i = 0; i < dims[0].size; ++i) {
-        const int64_t position = indexAt(index_at + i * dims[0].index_stride);
+      for (int64_t i = 0; i < inner.size; ++i) {
+        const int64_t position = positions[index_at + i * inner.index_stride];
         TORCH_CHECK(position >= 0 && position < dim_size, "index ", position,
                     " is out of bounds for dimension ", dim, " with size ", dim_size);
-        visit(element_at + i * dims[0].element_stride,
-              indexed_at + i * dims[0].indexed_stride + position * dim_stride);
+        visit(element_at + i * inner.element_stride,
+              indexed_at + i * inner.indexed_stride + position * dim_stride);
       }
     }
-  }
-
- private:
-  int64_t indexAt(int64_t offset) const {
-    const void* memory = kernelPointer(index);
-    return wide ? static_cast<const int64_t*>(memory)[offset]
-                : static_cast<const int32_t*>(memory)[offset];
   }
 };
 

@@ -10,10 +10,8 @@
 #include <cstring>
 #include <memory>
 
+#include "aten/native/Lanes.h"
 #include "aten/native/Types.h"
-
-// Vectors are passed between inlined functions only, so their calling convention does not matter.
-#pragma GCC diagnostic ignored "-Wpsabi"
 
 namespace torch_accel {
 namespace {
@@ -105,9 +103,11 @@ ACCEL_VECTORIZE void pack(const T* source, int64_t stride, int64_t depth_stride,
   }
 }
 
-// One register tile: sums over `depth` of a column of `a` times a row of `b`.
+// One register tile: sums over `depth` of a column of `a`, of any strides, times a row of packed
+// `b`.
 template <class S>
-ACCEL_VECTORIZE_WIDE void multiplyTile(const S* a, const S* b, int64_t depth, S* tile) {
+ACCEL_VECTORIZE_WIDE void multiplyTile(const S* a, int64_t row_stride, int64_t depth_stride,
+                                       const S* b, int64_t depth, S* tile) {
   typedef S Vector __attribute__((vector_size(64)));
   constexpr int64_t kWidth = 64 / static_cast<int64_t>(sizeof(S));
   constexpr int kVectors = kTileBytes / 64;
@@ -116,9 +116,9 @@ ACCEL_VECTORIZE_WIDE void multiplyTile(const S* a, const S* b, int64_t depth, S*
     Vector row[kVectors];
     for (int v = 0; v < kVectors; ++v) std::memcpy(&row[v], b + v * kWidth, sizeof(Vector));
     for (int64_t i = 0; i < kTileRows; ++i) {
-      for (int v = 0; v < kVectors; ++v) sum[i][v] += a[i] * row[v];
+      for (int v = 0; v < kVectors; ++v) sum[i][v] += a[i * row_stride] * row[v];
     }
-    a += kTileRows;
+    a += depth_stride;
     b += kTileColumns<S>;
   }
   std::memcpy(tile, sum, sizeof(sum));
@@ -131,7 +131,42 @@ struct Sums {
   int64_t row_stride, column_stride;
 };
 
-// sums += sign * a @ b for one pair of parts.
+// sums += factor * a @ b for a few rows of `a`, part by part of its depth, and a packed panel of
+// `b`.
+template <class T>
+void multiplyBlock(const T* a, Matrix am, Part part, int64_t m, int64_t depth,
+                   const SumType<T>* b_panel, int64_t n, SumType<T> factor, Sums<SumType<T>> sums) {
+  using S = SumType<T>;
+  constexpr int64_t kColumns = kTileColumns<S>;
+  alignas(64) S packed[kPanelRows * kDepth];
+  alignas(64) S tile[kTileRows * kColumns];
+  // Rows that lie depth by depth, in the sums' type, are read where they are; but for the last few,
+  // which a tile would overrun.
+  const bool direct = !isComplex<T> && sizeof(T) == sizeof(S) && am.column_stride == 1;
+  const int64_t in_place = direct ? m / kTileRows * kTileRows : 0;
+  pack<T>(a + in_place * am.row_stride, am.row_stride, am.column_stride, m - in_place, depth,
+          kTileRows, part, packed);
+  for (int64_t j = 0; j < n; j += kColumns) {
+    const S* b_tile = b_panel + j * depth;
+    for (int64_t i = 0; i < m; i += kTileRows) {
+      if (i < in_place) {
+        multiplyTile<S>(reinterpret_cast<const S*>(a) + i * am.row_stride, am.row_stride, 1, b_tile,
+                        depth, tile);
+      } else {
+        multiplyTile<S>(packed + (i - in_place) * depth, 1, kTileRows, b_tile, depth, tile);
+      }
+      S* target = sums.data + i * sums.row_stride + j * sums.column_stride;
+      const int64_t rows = std::min(kTileRows, m - i), width = std::min(kColumns, n - j);
+      for (int64_t r = 0; r < rows; ++r) {
+        for (int64_t c = 0; c < width; ++c) {
+          target[r * sums.row_stride + c * sums.column_stride] += factor * tile[r * kColumns + c];
+        }
+      }
+    }
+  }
+}
+
+// sums += factor * a @ b for one pair of parts.
 template <class T>
 void accumulate(const GemmShape& shape, const T* a, Matrix am, Part a_part, const T* b, Matrix bm,
                 Part b_part, SumType<T> factor, Sums<SumType<T>> sums) {
@@ -148,31 +183,17 @@ void accumulate(const GemmShape& shape, const T* a, Matrix am, Part a_part, cons
               depth, kColumns, b_part, b_panel.get());
       const int64_t blocks = (shape.m + kPanelRows - 1) / kPanelRows;
       const int64_t work = std::min(kPanelRows, shape.m) * n * depth;
-      at::parallel_for(
-          0, blocks, std::max<int64_t>(1, (1 << 18) / work), [&](int64_t begin, int64_t end) {
-            alignas(64) S a_panel[kPanelRows * kDepth];
-            alignas(64) S tile[kTileRows * kColumns];
-            for (int64_t block = begin; block < end; ++block) {
-              const int64_t row = block * kPanelRows, m = std::min(kPanelRows, shape.m - row);
-              pack<T>(a + row * am.row_stride + p * am.column_stride, am.row_stride,
-                      am.column_stride, m, depth, kTileRows, a_part, a_panel);
-              for (int64_t j = 0; j < n; j += kColumns) {
-                for (int64_t i = 0; i < m; i += kTileRows) {
-                  multiplyTile<S>(a_panel + i * depth, b_panel.get() + j * depth, depth, tile);
-                  S* target =
-                      sums.data + (row + i) * sums.row_stride + (column + j) * sums.column_stride;
-                  const int64_t rows = std::min(kTileRows, m - i),
-                                width = std::min(kColumns, n - j);
-                  for (int64_t r = 0; r < rows; ++r) {
-                    for (int64_t c = 0; c < width; ++c) {
-                      S& value = target[r * sums.row_stride + c * sums.column_stride];
-                      value += factor * tile[r * kColumns + c];
-                    }
-                  }
-                }
-              }
-            }
-          });
+      const int64_t grain = std::max<int64_t>(1, (1 << 18) / work);
+      at::parallel_for(0, blocks, grain, [&](int64_t begin, int64_t end) {
+        for (int64_t row = begin * kPanelRows; row < std::min(shape.m, end * kPanelRows);
+             row += kPanelRows) {
+          const Sums<S> target{sums.data + row * sums.row_stride + column * sums.column_stride,
+                               sums.row_stride, sums.column_stride};
+          multiplyBlock<T>(a + row * am.row_stride + p * am.column_stride, am, a_part,
+                           std::min(kPanelRows, shape.m - row), depth, b_panel.get(), n, factor,
+                           target);
+        }
+      });
     }
   }
 }
@@ -247,19 +268,24 @@ template <class T>
 ACCEL_VECTORIZE VectorSum<T> dotProduct(const T* a, int64_t stride, const VectorSum<T>* x,
                                         int64_t count) {
   using V = VectorSum<T>;
-  constexpr int kLanes = 16;
-  V lanes[kLanes] = {};
-  int64_t p = 0;
-  if (stride == 1) {
-    for (; p + kLanes <= count; p += kLanes) {
-      for (int lane = 0; lane < kLanes; ++lane) {
-        lanes[lane] += static_cast<V>(a[p + lane]) * x[p + lane];
-      }
+  V sum(0);
+  for (int64_t p = 0; p < count; p += 512) {
+    const int64_t part = std::min<int64_t>(512, count - p);
+    V products[512];
+    if (stride == 1) {
+      for (int64_t i = 0; i < part; ++i) products[i] = static_cast<V>(a[p + i]) * x[p + i];
+    } else {
+      for (int64_t i = 0; i < part; ++i)
+        products[i] = static_cast<V>(a[(p + i) * stride]) * x[p + i];
+    }
+    if constexpr (isComplex<T>) {
+      V sums[2] = {};
+      for (int64_t i = 0; i < part; ++i) sums[i % 2] += products[i];
+      sum += sums[0] + sums[1];
+    } else {
+      sum += sumOf<V>(products, part);
     }
   }
-  for (; p < count; ++p) lanes[p % kLanes] += static_cast<V>(a[p * stride]) * x[p];
-  V sum(0);
-  for (int lane = 0; lane < kLanes; ++lane) sum += lanes[lane];
   return sum;
 }
 
@@ -282,8 +308,14 @@ void gemv(const GemmShape& shape, Matrix a, Matrix b, Matrix self, Matrix out, c
   constexpr int64_t kStrip = 256;
   const auto typed_alpha = factorAs<T>(alpha), typed_beta = factorAs<T>(beta);
   const bool read_self = !beta.isZero(dtypeOf<T>);
-  std::unique_ptr<V[]> x(new V[shape.k]);
-  for (int64_t p = 0; p < shape.k; ++p) x[p] = static_cast<V>(typed<T>(b)[p * b.row_stride]);
+  // The vector is used once per row: packed, unless it is already.
+  const V* x = reinterpret_cast<const V*>(b.data);
+  std::unique_ptr<V[]> packed;
+  if (!std::is_same_v<T, V> || (b.row_stride != 1 && shape.k > 1)) {
+    packed.reset(new V[shape.k]);
+    for (int64_t p = 0; p < shape.k; ++p) packed[p] = static_cast<V>(typed<T>(b)[p * b.row_stride]);
+    x = packed.get();
+  }
   const int64_t strips = (shape.m + kStrip - 1) / kStrip;
   const int64_t work = std::max<int64_t>(1, std::min(kStrip, shape.m) * shape.k);
   at::parallel_for(
@@ -294,7 +326,7 @@ void gemv(const GemmShape& shape, Matrix a, Matrix b, Matrix self, Matrix out, c
           V sums[kStrip] = {};
           if (std::abs(a.column_stride) <= std::abs(a.row_stride)) {
             for (int64_t i = 0; i < count; ++i) {
-              sums[i] = dotProduct<T>(rows + i * a.row_stride, a.column_stride, x.get(), shape.k);
+              sums[i] = dotProduct<T>(rows + i * a.row_stride, a.column_stride, x, shape.k);
             }
           } else {
             for (int64_t p = 0; p < shape.k; ++p) {

@@ -9,6 +9,7 @@
 #include <ATen/native/ReduceAllOps.h>
 #include <ATen/native/ReduceOps.h>
 
+#include "aten/native/Lanes.h"
 #include "aten/native/Numeric.h"
 #include "aten/native/Reduce.h"
 
@@ -17,36 +18,6 @@ namespace {
 
 constexpr auto kReal = kIntegerTypes + kFloatingTypes + kBoolType;
 constexpr auto kAll = kReal + kComplexTypes + kComplexHalfType;
-
-// Vectors are passed between inlined functions only, so their calling convention does not matter.
-#pragma GCC diagnostic ignored "-Wpsabi"
-
-// Reduces by `op` in vector lanes: 4 accumulators of 32 bytes. `op` takes vectors and scalars.
-template <class T, class Op>
-ACCEL_INLINE inline void reduceLanes(const T* in, int64_t count, T* lanes, int& lane_count, Op op) {
-  typedef T Vector __attribute__((vector_size(32)));
-  typedef T Unaligned __attribute__((vector_size(32), aligned(alignof(T)), may_alias));
-  constexpr int kWidth = 32 / sizeof(T), kStep = 4 * kWidth;
-  const auto at = [&](int64_t i)
-                      ACCEL_INLINE { return Vector(*reinterpret_cast<const Unaligned*>(in + i)); };
-  if (count < kStep) {
-    lane_count = static_cast<int>(count);
-    for (int i = 0; i < lane_count; ++i) lanes[i] = in[i];
-    return;
-  }
-  Vector a = at(0), b = at(kWidth), c = at(2 * kWidth), d = at(3 * kWidth);
-  int64_t i = kStep;
-  for (; i + kStep <= count; i += kStep) {
-    a = op(a, at(i));
-    b = op(b, at(i + kWidth));
-    c = op(c, at(i + 2 * kWidth));
-    d = op(d, at(i + 3 * kWidth));
-  }
-  a = op(op(a, b), op(c, d));
-  lane_count = kWidth;
-  for (int lane = 0; lane < kWidth; ++lane) lanes[lane] = a[lane];
-  for (; i < count; ++i) lanes[i % kWidth] = op(lanes[i % kWidth], in[i]);
-}
 
 template <class T>
 struct WideState {
@@ -104,16 +75,13 @@ struct Sum : ReductionBase<Sum<T, kMean>, T, typename WideState<T>::type> {
   ACCEL_INLINE static State step(State state, T value) { return state + State(value); }
   static State combine(State a, State b) { return a + b; }
   ACCEL_VECTORIZE static State inner(const T* in, int64_t count) {
-    State state(0);
     if constexpr (std::is_floating_point_v<T>) {
-      T lanes[4 * 32 / sizeof(T)];
-      int lane_count;
-      reduceLanes(in, count, lanes, lane_count, [](auto a, auto b) ACCEL_INLINE { return a + b; });
-      for (int i = 0; i < lane_count; ++i) state += static_cast<State>(lanes[i]);
+      return sumOf<State>(in, count);
     } else {
+      State state(0);
       for (int64_t i = 0; i < count; ++i) state = step(state, in[i]);
+      return state;
     }
-    return state;
   }
   static T finish(State state, int64_t reduced) {
     if constexpr (kMean) {
@@ -140,6 +108,19 @@ struct Product : ReductionBase<Product<T>, T, typename WideState<T>::type> {
   static State identity() { return State(1); }
   ACCEL_INLINE static State step(State state, T value) { return numeric::mul(state, State(value)); }
   static State combine(State a, State b) { return numeric::mul(a, b); }
+  // Products of neighbours are independent, or each would wait for the one before.
+  ACCEL_VECTORIZE static State inner(const T* in, int64_t count) {
+    constexpr int kLanes = 16;
+    State lanes[kLanes];
+    for (int lane = 0; lane < kLanes; ++lane) lanes[lane] = State(1);
+    int64_t i = 0;
+    for (; i + kLanes <= count; i += kLanes) {
+      for (int lane = 0; lane < kLanes; ++lane) lanes[lane] = step(lanes[lane], in[i + lane]);
+    }
+    for (; i < count; ++i) lanes[0] = step(lanes[0], in[i]);
+    for (int lane = 1; lane < kLanes; ++lane) lanes[0] = combine(lanes[0], lanes[lane]);
+    return lanes[0];
+  }
 };
 
 template <class T, bool kLargest>

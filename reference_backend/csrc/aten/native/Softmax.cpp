@@ -9,6 +9,7 @@
 
 #include <memory>
 
+#include "aten/native/Lanes.h"
 #include "aten/native/Loader.h"
 #include "aten/native/Types.h"
 #include "aten/native/VectorMath.h"
@@ -18,42 +19,34 @@
 namespace torch_accel {
 namespace {
 
-constexpr int kLanes = 16;
-
 // ---- one row (a panel of width 1)
 // ----------------------------------------------------------------
 
-// Sum of term(i): in lanes, each in blocks, so that the error stays far below that of one long sum.
-template <class T, class Term>
-ACCEL_INLINE inline T sumOf(int64_t size, Term term) {
-  double total = 0;
-  int64_t i = 0;
-  while (i + kLanes <= size) {
-    T lanes[kLanes] = {};
-    const int64_t end = std::min(size, i + 64 * kLanes);
-    for (; i + kLanes <= end; i += kLanes) {
-      for (int lane = 0; lane < kLanes; ++lane) lanes[lane] += term(i + lane);
-    }
-    for (int lane = 0; lane < kLanes; ++lane) total += static_cast<double>(lanes[lane]);
-  }
-  for (; i < size; ++i) total += static_cast<double>(term(i));
-  return static_cast<T>(total);
-}
-
+// The largest number of a row, NaN apart.
 template <class T>
 ACCEL_INLINE inline T maximumOf(const T* row, int64_t size) {
-  T lanes[kLanes];
-  for (int lane = 0; lane < kLanes; ++lane) lanes[lane] = -std::numeric_limits<T>::infinity();
-  int64_t i = 0;
-  for (; i + kLanes <= size; i += kLanes) {
-    for (int lane = 0; lane < kLanes; ++lane) {
-      lanes[lane] = row[i + lane] > lanes[lane] ? row[i + lane] : lanes[lane];
-    }
+  T lanes[4 * 32 / sizeof(T)];
+  int lane_count;
+  reduceLanes(row, size, lanes, lane_count,
+              [](auto a, auto b) ACCEL_INLINE { return static_cast<decltype(a)>(b > a ? b : a); });
+  T largest = -std::numeric_limits<T>::infinity();
+  for (int lane = 0; lane < lane_count; ++lane) {
+    largest = lanes[lane] > largest ? lanes[lane] : largest;
   }
-  for (; i < size; ++i) lanes[0] = row[i] > lanes[0] ? row[i] : lanes[0];
-  T largest = lanes[0];
-  for (int lane = 1; lane < kLanes; ++lane) largest = std::max(largest, lanes[lane]);
   return largest;
+}
+
+// Sum of term(i).
+template <class T, class Term>
+ACCEL_INLINE inline T sumOfTerms(int64_t size, Term term) {
+  double total = 0;
+  for (int64_t i = 0; i < size; i += 512) {
+    const int64_t count = std::min<int64_t>(512, size - i);
+    T terms[512];
+    for (int64_t j = 0; j < count; ++j) terms[j] = term(i + j);
+    total += sumOf<double>(terms, count);
+  }
+  return static_cast<T>(total);
 }
 
 template <class T, bool kLog>
@@ -62,12 +55,12 @@ ACCEL_VECTORIZE void forwardRow(T* row, int64_t size) {
   const T largest = maximumOf(row, size);
   if constexpr (kLog) {
     const T sum =
-        sumOf<T>(size, [&](int64_t i) ACCEL_INLINE { return vmath::exp(row[i] - largest); });
+        sumOfTerms<T>(size, [&](int64_t i) ACCEL_INLINE { return vmath::exp(row[i] - largest); });
     const T log_sum = std::log(sum);
     for (int64_t i = 0; i < size; ++i) row[i] = (row[i] - largest) - log_sum;
   } else {
     for (int64_t i = 0; i < size; ++i) row[i] = vmath::exp(row[i] - largest);
-    const T sum = sumOf<T>(size, [&](int64_t i) ACCEL_INLINE { return row[i]; });
+    const T sum = static_cast<T>(sumOf<double>(row, size));
     for (int64_t i = 0; i < size; ++i) row[i] /= sum;
   }
 }
@@ -76,10 +69,10 @@ ACCEL_VECTORIZE void forwardRow(T* row, int64_t size) {
 template <class T, bool kLog>
 ACCEL_VECTORIZE void backwardRow(T* grad, const T* output, int64_t size) {
   if constexpr (kLog) {
-    const T sum = sumOf<T>(size, [&](int64_t i) ACCEL_INLINE { return grad[i]; });
+    const T sum = static_cast<T>(sumOf<double>(grad, size));
     for (int64_t i = 0; i < size; ++i) grad[i] -= vmath::exp(output[i]) * sum;
   } else {
-    const T sum = sumOf<T>(size, [&](int64_t i) ACCEL_INLINE { return grad[i] * output[i]; });
+    const T sum = sumOfTerms<T>(size, [&](int64_t i) ACCEL_INLINE { return grad[i] * output[i]; });
     for (int64_t i = 0; i < size; ++i) grad[i] = (grad[i] - sum) * output[i];
   }
 }

@@ -8,10 +8,11 @@
 #pragma once
 
 #if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC optimize("O3", "no-math-errno", "no-trapping-math")
+#pragma GCC optimize("O3")
 #endif
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#define ACCEL_X86 1
 #define ACCEL_VECTORIZE __attribute__((target_clones("arch=x86-64-v3", "default")))
 #define ACCEL_VECTORIZE_WIDE \
   __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
