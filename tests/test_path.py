@@ -48,11 +48,14 @@ def test_a_copy_to_the_cpu_is_a_fallback():
     assert path_of(calls, "cuda") is Path.FALLBACK
 
 
-def test_the_same_operator_on_cpu_memory_is_a_fallback():
+def test_the_same_operator_on_cpu_memory_beside_copies_is_a_fallback():
     again = AtenCall("aten::mm", 2, cpu_bytes=64)
-    assert path_of([AtenCall("aten::mm", 2, [again])], "cuda") is Path.FALLBACK
-    again.cpu_bytes = 0
+    copy = AtenCall("aten::to", 4, [AtenCall("aten::_to_copy", 7, [AtenCall("aten::copy_", 3)])])
+    assert path_of([AtenCall("aten::mm", 2, [copy, again])], "cuda") is Path.FALLBACK
+    assert path_of([AtenCall("aten::mm", 2, [again, copy])], "cuda") is Path.FALLBACK
     assert path_of([AtenCall("aten::mm", 2, [again])], "cuda") is not Path.FALLBACK
+    again.cpu_bytes = 0
+    assert path_of([AtenCall("aten::mm", 2, [copy, again])], "cuda") is not Path.FALLBACK
 
 
 def test_scopes_of_the_profiler_are_looked_through():

@@ -6,10 +6,10 @@ Three sources, none of them particular to a backend:
   600) gives the tree of ATen calls;
 - the dispatcher's tables say which of them the backend has a kernel of its own for;
 - the trace also shows a CPU fallback at work: ``aten::_to_cpu``, which ``at::native::cpu_fallback``
-  calls, or the same operator again inside itself allocating CPU memory. A backend that computes on
-  the CPU by means that no trace shows can declare it: a function ``fallback_calls()`` in its device
-  module that returns a dict from overload name to the number of calls which ran synchronously on
-  the CPU so far.
+  calls, or the same operator again inside itself allocating CPU memory, beside copies. A backend
+  that computes on the CPU by means that no trace shows can declare it: a function
+  ``fallback_calls()`` in its device module that returns a dict from overload name to the number of
+  calls which ran synchronously on the CPU so far.
 """
 
 from __future__ import annotations
@@ -180,12 +180,21 @@ def _path_of_call(call: AtenCall, key: str) -> Path | None:
     return path
 
 
+_COPIES = frozenset(("aten::copy_", "aten::_copy_from", "aten::_copy_from_and_resize"))
+
+
 def _fell_back(call: AtenCall) -> bool:
     if call.name == "aten::_to_cpu":
         return True
-    if any(inner.name == call.name and inner.cpu_bytes for inner in call.calls):
+    again = any(inner.name == call.name and inner.cpu_bytes for inner in call.calls)
+    # Without a copy of arguments or results it was no more than a question about their shapes.
+    if again and any(map(_copies, call.calls)):
         return True
     return any(map(_fell_back, call.calls))
+
+
+def _copies(call: AtenCall) -> bool:
+    return call.name in _COPIES or any(map(_copies, call.calls))
 
 
 class DeclaredFallbacks:
