@@ -6,6 +6,7 @@ import math
 
 import pytest
 import torch
+from torch.testing._internal.common_methods_invocations import op_db
 
 from conformance.harness import compare, tolerance
 from conformance.harness.compare import Comparison
@@ -150,3 +151,18 @@ def test_spacing_is_one_unit_in_the_last_place():
     sizes = numpy.array([1.0, 1.5, 2.0, 3e38, 1e-45])
     expected = numpy.spacing(sizes.astype(numpy.float32)).astype(numpy.float64)
     assert compare.spacing(sizes, torch.float32).tolist() == expected.tolist()
+
+
+def test_figures_ignore_a_golden_that_answers_another_question():
+    value = torch.tensor([1.0, -2.0])  # a singular vector, say: its sign is free
+    result = judge(value.clone(), value, -value.double())
+    assert not result.problems
+    assert result.figures.abs == 0
+    assert result.figures.reference is None
+
+
+def test_precision_that_torch_chooses_by_device_is_granted_off_the_cpu_alone():
+    op = next(op for op in op_db if op.name == "nn.functional.linear_cross_entropy")
+    off, on = (tolerance.for_op(op, torch.bfloat16, kind) for kind in ("privateuseone", "cpu"))
+    assert off.atol == 2.0**-4 > on.atol
+    assert tolerance.for_op(op, torch.float32, "privateuseone").atol < 1e-3

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 class Figures:
     """Largest errors seen; None where nothing was measured.
 
-    The error of a value is its distance to the golden where there is one, else to CPU at the same
-    dtype. ``reference`` is the largest absolute error of CPU at the same dtype to the golden.
+    The error of a value is its distance to the golden where there is one that CPU at the same dtype
+    comes plausibly near, else to CPU at the same dtype. ``reference`` is the largest absolute error
+    of CPU at the same dtype to the golden.
     """
 
     abs: float | None = None

@@ -19,7 +19,7 @@ import torch
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
 from conformance.harness.errors import shorten
-from conformance.harness.tree import map_leaves, tensors
+from conformance.harness.tree import map_leaves
 
 _KEPT = 4
 """How many (op, dtype) lists of samples a process keeps; checks of an op run one after another."""
@@ -84,11 +84,6 @@ def keep_cpu_arguments(op: OpInfo, sample: SampleInput, carried: _Arguments) -> 
 def call(op: Any, args: _Arguments) -> Any:
     """Call ``op`` with what :func:`arguments` gave, carried or not."""
     return op(args[0], *args[1], **args[2])
-
-
-def total_elements(sample: SampleInput) -> int:
-    """Elements in all tensors of the sample."""
-    return sum(tensor.numel() for tensor in tensors(arguments(sample)))
 
 
 def describe(sample: SampleInput) -> str:

@@ -8,9 +8,9 @@
 namespace torch_accel {
 
 void bindGeneric(pybind11::module_& module) {
-  module.def("fallback_calls", &fallbackCalls);
-  module.def("fallback_ops", &fallbackOps);
-  module.def("generic_ops", &genericOps);
+  module.def("fallback_calls", &fallbackCalls, "How often each operator has waited.");
+  module.def("fallback_ops", &fallbackOps, "Operators that wait for a CPU kernel's result.");
+  module.def("generic_ops", &genericOps, "Operators that run a CPU kernel in the stream.");
   module.def("metadata_cache_counters", [] {
     const MetadataCacheCounters counters = metadataCacheCounters();
     pybind11::dict result;

@@ -93,17 +93,6 @@ PYBIND11_MODULE(_C, module) {
   module.def("set_memory_fraction", &setMemoryFraction);
   module.def("sleep", &sleepOnStream);
   registerGenericOps();
-  module.def("generic_ops", &genericOps, "Operators that run a CPU kernel in the stream.");
-  module.def("fallback_ops", &fallbackOps, "Operators that wait for a CPU kernel's result.");
-  module.def("fallback_calls", &fallbackCalls, "How often each operator has waited.");
-  module.def("metadata_cache_counters", [] {
-    const MetadataCacheCounters counters = metadataCacheCounters();
-    py::dict result;
-    result["hits"] = counters.hits;
-    result["misses"] = counters.misses;
-    result["size"] = counters.size;
-    return result;
-  });
   module.def("launch_counters", [] {
     const LaunchCounters counters = launchCounters();
     py::dict result;
