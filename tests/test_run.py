@@ -87,6 +87,8 @@ def test_interruption_keeps_the_journal_and_says_so(tmp_path):
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
+        # A shell's background job ignores SIGINT, and so would all that it starts.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     journal = tmp_path / "here" / "records.jsonl"
     deadline = time.monotonic() + 120
