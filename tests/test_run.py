@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -179,3 +180,37 @@ def test_the_checkout_needs_no_command(tmp_path):
     result = run([sys.executable, "-m", "pytest", *options], CHECKOUT)
     assert result.returncode == 0, result.stdout
     assert outcomes(tmp_path / "here") == {"sin/float32": "pass"}
+
+
+def test_workers_find_the_configuration_whatever_the_report_directory(tmp_path):
+    # pytest takes DIR for tests once it exists, which it does when the workers start
+    options = ["--device=cpu", "--op=add", "--dtype=float32", "-n2", "--report-dir"]
+    pytest_here = [sys.executable, "-m", "pytest", *options, str(tmp_path / "here")]
+    result = run(pytest_here, CHECKOUT, timeout=90)
+    assert result.returncode == 0, result.stdout
+    assert outcomes(tmp_path / "here") == {"add/float32": "pass"}
+
+
+@pytest.mark.parametrize("death", ["raise ImportError('no driver')", "os._exit(3)"])
+def test_workers_that_die_before_they_collect_end_the_run(tmp_path, death):
+    (tmp_path / "deadly.py").write_text(
+        f"import os\nif 'PYTEST_XDIST_WORKER' in os.environ:\n    {death}\n"
+    )
+    options = ["--device=cpu", "--op=add", "--dtype=float32", "-n2", "-p", "deadly"]
+    here = environment(PYTHONPATH=f"{environment()['PYTHONPATH']}:{tmp_path}")
+    with subprocess.Popen(
+        command("run", *options),
+        cwd=tmp_path,
+        env=here,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        try:
+            output, _ = process.communicate(timeout=90)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+    assert process.returncode == pytest.ExitCode.INTERNAL_ERROR, output
+    assert "3 workers in a row died before they had collected a test" in output

@@ -8,6 +8,7 @@ arguments reach into this package.
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -37,6 +38,27 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
     if config.option.maxworkerrestart is None:
         config.option.maxworkerrestart = "1000000"  # a device that keeps crashing ends no run
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+    _keep_configuration_of_workers(config)
+
+
+def _keep_configuration_of_workers(config: pytest.Config) -> None:
+    """Give workers the configuration file that was found here.
+
+    A worker parses the command line anew, and pytest takes any word on it that names a folder for
+    tests to look for its configuration around: ``--report-dir DIR``, once DIR is there.
+    """
+    before = os.environ.get("PYTEST_ADDOPTS")
+    found = ["-c", str(config.inipath)] if config.inipath is not None else []
+    found = shlex.join([*found, "--rootdir", str(config.rootpath)])
+    os.environ["PYTEST_ADDOPTS"] = f"{before or ''} {found}"
+
+    def restore() -> None:
+        if before is None:
+            os.environ.pop("PYTEST_ADDOPTS", None)
+        else:
+            os.environ["PYTEST_ADDOPTS"] = before
+
+    config.add_cleanup(restore)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -48,7 +48,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "report-dir": {
         "metavar": "DIR",
         "help": "where records.jsonl, report.json, junit.xml and matrix.md go; default: "
-        "build/conformance/<device>",
+        "build/conformance/<device>; write it with =, or pytest takes DIR for tests",
     },
     "profile": {
         "choices": PROFILES,

@@ -36,6 +36,8 @@ from conformance.report import (
     write_reports,
 )
 
+_STILLBORN = 3
+"""Workers in a row that may die before they have collected."""
 _PLANNED = pytest.StashKey[Any]()
 _RUN = pytest.StashKey[run.CellRun]()
 _ATTRIBUTE = "conformance_record"
@@ -61,6 +63,8 @@ class Recorder:
         self._progress: Progress | None = None
         self._report: dict[str, Any] | None = None
         self._trouble: str | None = None
+        self._collected: set[str] = set()
+        self._stillborn = 0
         self._environment: dict[str, Any] = {}
         self._environment_reader: threading.Thread | None = None
 
@@ -221,6 +225,29 @@ class Recorder:
                 crashed = run.CellRun(cell)
                 crashed.conclude(Outcome.CRASH, str(report.longrepr), "the process died")
                 self._append(self._record(crashed, 0.0, report.nodeid))
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, node: Any) -> None:
+        """Note that a worker got as far as to run tests."""
+        self._collected.add(node.gateway.id)
+        self._stillborn = 0
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any, error: object) -> None:
+        """End the run when workers die one after another before they collect: so will the next.
+
+        No cell is to blame then, and pytest-xdist would start workers for ever.
+        """
+        if error is None or node.gateway.id in self._collected:
+            return
+        self._stillborn += 1
+        if self._stillborn >= _STILLBORN:
+            last = str(error).strip().rpartition("\n")[2]
+            pytest.exit(
+                f"{_STILLBORN} workers in a row died before they had collected a test: {last}. "
+                "Run without -n to see why",
+                returncode=pytest.ExitCode.INTERNAL_ERROR,
+            )
 
     def _append(self, record: Record) -> None:
         try:
