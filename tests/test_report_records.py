@@ -18,7 +18,7 @@ from conformance.report import Journal, JournalError, Record, read_journal
 
 KEYS = (
     "area, check, op, variant, dtype, device, outcome, reason, path, samples, max_abs_error, "
-    "max_rel_error, max_ulp_error, reference_error, duration_s, signature, nodeid"
+    "max_rel_error, max_ulp_error, reference_error, duration_s, signature, nodeid, rerun, flaky, rerun_after"
 )
 
 
@@ -41,6 +41,9 @@ def full_record(**changed):
         "duration_s": 0.125,
         "signature": "values differ",
         "nodeid": "conformance/opinfo/test_correctness.py::TestX::test_y",
+        "rerun": Outcome.PASS,
+        "flaky": True,
+        "rerun_after": "opinfo/correctness/add//float32",
     }
     return Record(**{**values, **changed})
 
@@ -103,14 +106,14 @@ def test_zero_is_known():
 def test_a_record_holds_plain_values_only():
     """Members of enumerations do not pass through execnet, which pytest-xdist sends with."""
     values = full_record(path=Path.NATIVE, outcome=Outcome.FAIL).to_json()
-    assert {type(value) for value in values.values()} <= {str, int, float}
+    assert {type(value) for value in values.values()} <= {str, int, float, bool}
 
 
 def test_figures_keep_six_significant_digits():
     assert record(max_rel_error=1 / 3).max_rel_error == 0.333333
 
 
-@pytest.mark.parametrize("changed", [{"outcome": "passed"}, {"path": "cpu"}])
+@pytest.mark.parametrize("changed", [{"outcome": "passed"}, {"rerun": "maybe"}, {"path": "cpu"}])
 def test_a_record_refuses_what_no_report_knows(changed):
     with pytest.raises(ValueError, match="is not a valid"):
         full_record(**changed)
@@ -164,6 +167,8 @@ GOOD = json.dumps(record().to_json())
         (GOOD.replace("}", ',"samples":"7"}'), "'samples' is not a whole number"),
         (GOOD.replace("}", ',"max_abs_error":"big"}'), "'max_abs_error' is not a number"),
         (GOOD.replace("}", ',"reason":7}'), "'reason' is not a string"),
+        (GOOD.replace("}", ',"flaky":1}'), "'flaky' is not true or false"),
+        (GOOD.replace("}", ',"rerun":"no"}'), "'no' is not a valid"),
         ("\udcff", "not a record"),
     ],
 )

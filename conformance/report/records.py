@@ -59,9 +59,17 @@ class Record:
     duration_s: float | None = None
     signature: str | None = None
     nodeid: str | None = None
+    rerun: Outcome | None = None
+    """Outcome of a second run in a fresh process, which a crash or a timeout gets."""
+    flaky: bool | None = None
+    """Whether ``rerun`` differs from ``outcome``; None where there was no second run."""
+    rerun_after: str | None = None
+    """Id of the cell that broke the device, where this one was run again for that reason."""
 
     def __post_init__(self) -> None:
         self.outcome = Outcome(self.outcome)
+        if self.rerun is not None:
+            self.rerun = Outcome(self.rerun)
         if self.path is not None:
             self.path = str(self.path)  # An enum's member would not survive every serializer.
             if self.path not in PATHS:
@@ -85,7 +93,7 @@ class Record:
                 continue
             if name in _FIGURES:
                 value = encode_number(value)
-            elif name == "outcome":
+            elif name in _OUTCOMES:
                 value = value.value
             out[name] = value
         return out
@@ -111,6 +119,9 @@ class Record:
             elif name == "samples":
                 if not isinstance(value, int) or isinstance(value, bool):
                     raise ValueError(f"'samples' is not a whole number: {value!r}")
+            elif name == "flaky":
+                if not isinstance(value, bool):
+                    raise ValueError(f"'flaky' is not true or false: {value!r}")
             elif not isinstance(value, str):
                 raise ValueError(f"{name!r} is not a string: {value!r}")
         return cls(**arguments)
@@ -122,6 +133,7 @@ _REQUIRED = (*_CELL_PARTS, "device", "outcome")
 _FIGURES = frozenset(
     ("max_abs_error", "max_rel_error", "max_ulp_error", "reference_error", "duration_s")
 )
+_OUTCOMES = frozenset(("outcome", "rerun"))
 _NOT_FINITE = ("inf", "-inf", "nan")
 
 
