@@ -18,7 +18,8 @@ from conformance.report import Journal, JournalError, Record, read_journal
 
 KEYS = (
     "area, check, op, variant, dtype, device, outcome, reason, path, samples, max_abs_error, "
-    "max_rel_error, max_ulp_error, reference_error, duration_s, signature, nodeid, rerun, flaky, rerun_after"
+    "max_rel_error, max_ulp_error, reference_error, duration_s, signature, nodeid, rerun, flaky, "
+    "rerun_after"
 )
 
 
