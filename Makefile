@@ -21,7 +21,7 @@ BACKEND_SOURCES := $(shell find reference_backend -type f \
 CXX_FILES = $(shell git ls-files -- '*.cpp' '*.h')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup conformance test test-driver test-python report lint format clean
+.PHONY: help setup conformance test test-driver test-python report bench-suite lint format clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 24
@@ -58,6 +58,9 @@ test-python: setup
 
 report: conformance ## run the main job and publish its report under reports/
 	$(BIN)/python -m conformance.report.publish build/conformance/$(DEVICE) $(PUBLISHED)
+
+bench-suite: setup ## CPU time of the suite against upstream-style tests; a tenth: ARGS='--every 10'
+	$(BIN)/python tests/bench/suite.py --device=$(DEVICE) $(ARGS)
 
 lint: $(STAMPS)/harness ## ruff and clang-format, changing nothing
 	$(BIN)/ruff check .
