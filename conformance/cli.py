@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 _RUN = "run the checks on a device: pytest with the conformance plugin"
+_MERGE = "join the reports of the shards of a run into one"
 _RUN_HELP = """\
 usage: conformance run [--device NAME[:INDEX]] [OPTIONS] [PYTEST OPTIONS]
 
@@ -30,6 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     commands.add_parser("run", help=_RUN, add_help=False).set_defaults(function=_run)
+    commands.add_parser("merge", help=_MERGE, add_help=False).set_defaults(function=_merge)
     chosen, rest = parser.parse_known_args(arguments[:1])
     return chosen.function(rest + arguments[1:])
 
@@ -61,6 +63,13 @@ def _run(arguments: list[str]) -> int:
             ]
         )
     )
+
+
+def _merge(arguments: list[str]) -> int:
+    """``conformance merge``."""
+    from conformance.report import merge
+
+    return merge.main(arguments)
 
 
 def _options_help() -> str:

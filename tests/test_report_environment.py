@@ -12,7 +12,7 @@ import pytest
 
 from conformance.report import collect_environment
 from conformance.report.device_probe import probe_device
-from conformance.report.environment import _commit
+from conformance.report.environment import commit
 
 BACKEND = """
 import types, torch
@@ -94,6 +94,6 @@ def test_commit_of_this_checkout_only(monkeypatch, tmp_path):
     head = subprocess.run(
         ["git", "rev-parse", "HEAD"], cwd=here, capture_output=True, text=True, check=False
     )
-    assert _commit().get("commit") == (head.stdout.strip() or None)
+    assert commit().get("commit") == (head.stdout.strip() or None)
     monkeypatch.setattr("conformance.report.environment.__file__", str(tmp_path / "x.py"))
-    assert _commit() == {}
+    assert commit() == {}

@@ -22,7 +22,7 @@ def test_cpu_against_itself_from_an_empty_folder(tmp_path):
     assert set(found.values()) == {"pass"} and {"add/int64", "std.unbiased/float32"} <= set(found)
     assert report(report_dir)["complete"] is True
     assert {path.name for path in report_dir.iterdir()} == {
-        "records.jsonl", "report.json", "junit.xml", "matrix.md", "plan.json"
+        "records.jsonl", "report.json", "junit.xml", "matrix.md", "plan.json", "run.json"
     }  # fmt: skip
     add = next(r for r in records(report_dir) if r["op"] == "add" and r["dtype"] == "float32")
     assert add["samples"] == 11 and add["path"] == "native" and add["device"] == "cpu"

@@ -14,7 +14,7 @@ import importlib
 import importlib.util
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from conformance.harness.errors import describe_chain, describe_exception
@@ -109,6 +109,22 @@ def resolve(name: str | None, backend_modules: Sequence[str] = ()) -> Device:
     kind, index = wanted if wanted is not None else (_default_type(), None)
     _check_known(kind)
     _current = Device(kind, _check_available(kind, index), tuple(modules))
+    return _current
+
+
+def select_index(device: Device, number: int) -> Device:
+    """Make another device of the type the device under test: ``number`` modulo how many there are.
+
+    Raises DeviceError where the backend does not tell how many.
+    """
+    global _current
+    count = None if device.type == "cpu" else _ask(device.type, device.module, "device_count", None)
+    if count is None:
+        raise DeviceError(
+            f"--spread-devices needs to know how many devices there are: torch.{device.type} has "
+            "no device_count"
+        )
+    _current = replace(device, index=number % count)
     return _current
 
 

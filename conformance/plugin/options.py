@@ -64,6 +64,24 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "globs)",
     },
     "dtype": {"metavar": "NAMES", "help": "run only these dtypes (names or globs)"},
+    "shard": {
+        "metavar": "I/N",
+        "help": "run part I of N of what is selected; 'conformance merge' joins the parts' reports",
+    },
+    "durations-from": {
+        "metavar": "REPORT",
+        "help": "balance by the durations in REPORT: a report directory, its report.json or its "
+        "records.jsonl; default: a table of what operators cost",
+    },
+    "resume": {
+        "action": "store_true",
+        "help": "go on with the run in the report directory: skip the cells that its journal "
+        "holds; the build and the options must be the same",
+    },
+    "spread-devices": {
+        "action": "store_true",
+        "help": "with -n: worker number K uses the device of index K modulo their number",
+    },
 }
 """Each option's name and what argparse is to know of it."""
 
@@ -80,6 +98,10 @@ class Options:
     check: str | None
     op: str | None
     dtype: str | None
+    shard: str | None
+    durations_from: str | None
+    resume: bool
+    spread_devices: bool
 
     def selection(self) -> dict[str, str | None]:
         """The options that narrow the plan."""
@@ -87,7 +109,12 @@ class Options:
 
     def given(self) -> dict[str, Any]:
         """Those that decide what is run and how, for the report."""
-        chosen = {"profile": self.profile, **self.selection()}
+        chosen = {
+            "profile": self.profile,
+            **self.selection(),
+            "shard": self.shard,
+            "spread-devices": self.spread_devices or None,
+        }
         return {name: value for name, value in chosen.items() if value is not None}
 
 

@@ -1,47 +1,50 @@
 """Records each cell as its test ends, and writes the reports when the run does.
 
 Under pytest-xdist the workers attach a record to each test report and the controller, which gets
-them all, journals them. The plan is what the collecting process collected; it is kept in the report
+them all, journals them. The plan is what the collecting process planned; it is kept in the report
 folder as ``plan.json``, from which the controller knows it too.
 """
 
 from __future__ import annotations
 
-import json
-import os
 import threading
 import unittest
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from conformance.harness import errors, run
-from conformance.harness.cells import Cell
 from conformance.harness.device import Device
 from conformance.harness.outcomes import Outcome
-from conformance.harness.selection import Selection, SelectionError
 from conformance.plugin.options import Options
+from conformance.plugin.planning import PLANNED, Planning
 from conformance.report import (
     Journal,
     JournalError,
+    Plan,
     Progress,
     Record,
     ReportDirError,
     build_report,
     collect_environment,
+    is_red,
+    plan_file,
     read_journal,
+    read_plan,
+    remove_files,
     terminal_summary,
+    write_identity,
+    write_plan,
     write_reports,
 )
 
 _STILLBORN = 3
 """Workers in a row that may die before they have collected."""
-_PLANNED = pytest.StashKey[Any]()
 _RUN = pytest.StashKey[run.CellRun]()
 _ATTRIBUTE = "conformance_record"
-_STALE = ("records.jsonl", "report.json", "junit.xml", "matrix.md", "plan.json")
+_STALE = ("records.jsonl", "run.json", "plan.json", "report.json", "junit.xml", "matrix.md")
 
 
 class Recorder:
@@ -53,13 +56,16 @@ class Recorder:
         device: Device,
         report_dir: Path,
         options: Options,
-        selection: Selection,
+        planning: Planning,
+        identity: Mapping[str, Any],
     ) -> None:
         self._config, self._device = config, device
-        self._report_dir, self._options, self._selection = report_dir, options, selection
+        self._report_dir, self._options = report_dir, options
+        self._planning, self._identity = planning, identity
         self._worker_id: str | None = getattr(config, "workerinput", {}).get("workerid")
         self._records = self._worker_id is None and not config.option.collectonly
         self._journal: Journal | None = None
+        self._plan: Plan | None = None
         self._progress: Progress | None = None
         self._report: dict[str, Any] | None = None
         self._trouble: str | None = None
@@ -68,62 +74,42 @@ class Recorder:
         self._environment: dict[str, Any] = {}
         self._environment_reader: threading.Thread | None = None
 
-    # Planning
+    # Starting
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Find the cell of each test, and check that the selection matched some."""
-        for item in items:
-            owner = getattr(item.parent, "obj", None)
-            test = getattr(owner, getattr(item, "originalname", item.name), None)
-            planned = getattr(test, "planned", None)
-            if planned is not None:
-                item.stash[_PLANNED] = planned
-        if self._selection and self._worker_id is None:
-            from conformance.harness import plan
-
-            try:
-                self._selection.check(plan.offered())
-            except SelectionError as error:
-                self._records = False  # pytest still calls pytest_collection_finish
-                raise pytest.UsageError(str(error)) from error
-
-    def pytest_collection_finish(self, session: pytest.Session) -> None:
+    def pytest_collection_finish(self) -> None:
         """Keep the plan: what is left after every selection, pytest's own included."""
-        if not (self._records or self._worker_id == "gw0") or self._config.option.collectonly:
+        plan = self._planning.plan
+        if plan is None or self._config.option.collectonly:
             return
-        plan = {
-            item.nodeid: item.stash[_PLANNED].cell
-            for item in session.items
-            if _PLANNED in item.stash
-        }
-        if plan:
+        try:
             if self._records:
                 self.begin()
-                self._progress = Progress(len(plan))
-            self._write_plan(plan)
+                write_plan(self._report_dir, plan)
+            elif not (self._report_dir / plan_file.NAME).exists():
+                write_plan(self._report_dir, plan)  # all workers have the same
+        except (JournalError, ReportDirError) as error:
+            pytest.exit(str(error), returncode=pytest.ExitCode.INTERNAL_ERROR)
 
     def begin(self) -> None:
-        """Start the journal. What an earlier run left is removed, so that no two runs mix."""
-        for name in _STALE:
-            (self._report_dir / name).unlink(missing_ok=True)
-        self._journal = Journal(self._report_dir / "records.jsonl", fresh=True)
+        """Start the journal, or go on with it.
+
+        What an earlier run left is removed first, the journal before anything else, so that no two
+        runs mix and no journal stands beside what is not of its run. Raises ReportDirError and
+        JournalError.
+        """
+        resumed = self._planning.schedule.resumed
+        if not resumed:
+            remove_files(self._report_dir, _STALE)
+            write_identity(self._report_dir, self._identity)
+        self._journal = Journal(self._report_dir / "records.jsonl", fresh=not resumed)
         self._environment_reader = threading.Thread(target=self._read_environment, daemon=True)
         self._environment_reader.start()
 
-    def _write_plan(self, plan: dict[str, Cell]) -> None:
-        text = json.dumps({nodeid: cell.id for nodeid, cell in plan.items()}, indent=0)
-        partial = self._report_dir / f"plan.json.{os.getpid()}"
-        partial.write_text(text + "\n")
-        partial.replace(self._report_dir / "plan.json")
-
-    def _read_plan(self) -> dict[str, Cell]:
-        """The plan that a worker wrote, or this process; empty before that."""
-        try:
-            text = (self._report_dir / "plan.json").read_text()
-        except OSError:
-            return {}
-        return {nodeid: Cell.from_id(cell) for nodeid, cell in json.loads(text).items()}
+    def _read_plan(self) -> Plan | None:
+        """The plan that a worker wrote, or this process; None before that."""
+        if self._plan is None and (self._report_dir / plan_file.NAME).exists():
+            self._plan = read_plan(self._report_dir)
+        return self._plan
 
     def _read_environment(self) -> None:
         self._environment = collect_environment(
@@ -135,7 +121,7 @@ class Recorder:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Iterator[None]:
         """Open the cell's run for the check to fill in."""
-        planned = item.stash.get(_PLANNED, None)
+        planned = item.stash.get(PLANNED, None)
         if planned is not None:
             item.stash[_RUN] = run.begin(planned.cell)
         return (yield)
@@ -147,8 +133,8 @@ class Recorder:
         """Attach the cell's record to its test's report, with the outcome in pytest's terms."""
         report = yield
         ended = call.when == "call" or (call.when == "setup" and call.excinfo is not None)
-        if ended and _PLANNED in item.stash:
-            cell_run = item.stash.get(_RUN, None) or run.CellRun(item.stash[_PLANNED].cell)
+        if ended and PLANNED in item.stash:
+            cell_run = item.stash.get(_RUN, None) or run.CellRun(item.stash[PLANNED].cell)
             if call.excinfo is not None and not isinstance(call.excinfo.value, run.CellFailed):
                 _conclude_from_exception(cell_run, call.excinfo.value)
             self._translate(report, item, cell_run)
@@ -220,7 +206,8 @@ class Recorder:
         if values is not None:
             self._append(Record.from_json(values))
         elif report.when == "???":  # how pytest-xdist reports the test that killed a worker
-            cell = self._read_plan().get(report.nodeid)
+            plan = self._read_plan()
+            cell = plan.cells.get(report.nodeid) if plan is not None else None
             if cell is not None:
                 crashed = run.CellRun(cell)
                 crashed.conclude(Outcome.CRASH, str(report.longrepr), "the process died")
@@ -255,7 +242,9 @@ class Recorder:
         except JournalError as error:
             pytest.exit(str(error), returncode=pytest.ExitCode.INTERNAL_ERROR)
         if self._progress is None:
-            self._progress = Progress(len(self._read_plan()))
+            plan = self._read_plan()
+            planned = {cell.id for cell in plan.cells.values()} if plan is not None else ()
+            self._progress = Progress(len(planned - self._planning.schedule.done))
         line = self._progress.add(record.outcome)
         if line is not None:
             terminal = self._config.pluginmanager.get_plugin("terminalreporter")
@@ -271,18 +260,21 @@ class Recorder:
         self._journal.close()
         plan = self._read_plan()
         records = read_journal(self._report_dir / "records.jsonl").records
-        if not plan and not records:
+        if plan is None and not records:
             return
         if self._environment_reader is not None:
             self._environment_reader.join(timeout=60)
         interrupted = exitstatus == pytest.ExitCode.INTERRUPTED
-        self._report = build_report(records, plan.values(), self._environment, interrupted)
+        cells = plan.cells.values() if plan is not None else ()
+        self._report = build_report(records, cells, self._environment, interrupted)
         try:
             write_reports(self._report_dir, self._report)
         except ReportDirError as error:
             self._trouble = str(error)
-        if exitstatus == pytest.ExitCode.OK and (self._trouble or not self._report["complete"]):
-            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        # A run may have no test left to run: all are done, or those of the plan are elsewhere.
+        if exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+            holds = self._report["complete"] and not is_red(self._report) and not self._trouble
+            session.exitstatus = pytest.ExitCode.OK if holds else pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Print the report's summary below pytest's own sections."""

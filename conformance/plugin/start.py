@@ -5,25 +5,43 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import conformance
 from conformance.harness import device as devices
 from conformance.harness.selection import Selection, SelectionError
+from conformance.harness.shards import Shard, ShardError
 from conformance.plugin import options
 from conformance.plugin.options import Options
+from conformance.plugin.planning import DURATIONS, Planning, Schedule
 from conformance.plugin.recorder import Recorder
-from conformance.report import ReportDirError, check_writable
+from conformance.report import (
+    Durations,
+    DurationsError,
+    JournalError,
+    ReportDirError,
+    ResumeError,
+    check_writable,
+    done_before,
+    identify,
+    recorded_durations,
+)
+
+_PYTESTS = ("keyword", "markexpr", "deselect")
+"""pytest's own options that decide which tests run, by their names in ``config.option``."""
 
 
 def start(config: pytest.Config) -> None:
-    """Check the options and register the Recorder. Raises pytest.UsageError."""
+    """Check the options and register the plugins of the run. Raises pytest.UsageError."""
     chosen = options.read(config)
     is_worker = hasattr(config, "workerinput")
     runs_here = is_worker or not _has_workers(config)
     try:
         device = devices.resolve(chosen.device, chosen.backend_module)
+        if chosen.spread_devices:
+            device = _spread(config, chosen, device, is_worker)
         report_dir = _report_dir(config, chosen, device)
         if not is_worker and not config.option.collectonly:
             check_writable(report_dir)
@@ -33,14 +51,83 @@ def start(config: pytest.Config) -> None:
         elif selection:
             _prepare_tests(device, chosen, selection, single_threaded=False)
             _check_selection_here(selection)
-    except (devices.DeviceError, ReportDirError, SelectionError) as error:
+        if is_worker:
+            identity: dict[str, Any] = {}
+            schedule = Schedule.from_workerinput(config.workerinput["conformance"])
+        else:
+            shard = Shard.parse(chosen.shard) if chosen.shard is not None else Shard()
+            durations = _durations(config, chosen)
+            identity = _identity(config, chosen, device, shard, durations)
+            done = None
+            if chosen.resume:
+                done = done_before(report_dir, identity)
+                config.get_terminal_writer().line(_resuming(report_dir, done))
+            schedule = Schedule(shard, durations, bool(done), done or frozenset())
+    except (
+        devices.DeviceError,
+        DurationsError,
+        ReportDirError,
+        ResumeError,
+        SelectionError,
+        ShardError,
+    ) as error:
         raise pytest.UsageError(str(error)) from error
+    config.stash[DURATIONS] = schedule.durations
     # Samples provoke warnings on purpose, by the hundred; -W on the command line still wins.
     config.addinivalue_line("filterwarnings", "ignore")
-    recorder = Recorder(config, device, report_dir, chosen, selection)
+    planning = Planning(config, schedule, selection)
+    config.pluginmanager.register(planning, "conformance-planning")
+    recorder = Recorder(config, device, report_dir, chosen, planning, identity)
     config.pluginmanager.register(recorder, "conformance-recorder")
     if not runs_here and not config.option.collectonly:
-        recorder.begin()
+        try:
+            recorder.begin()
+        except (JournalError, ReportDirError) as error:
+            raise pytest.UsageError(str(error)) from error
+
+
+def _spread(
+    config: pytest.Config, chosen: Options, device: devices.Device, is_worker: bool
+) -> devices.Device:
+    """The device that this process uses under ``--spread-devices``. Raises pytest.UsageError."""
+    if chosen.device is not None and ":" in chosen.device:
+        raise pytest.UsageError(
+            f"--spread-devices uses all devices: give --device={device.type} without an index"
+        )
+    if not is_worker and not _has_workers(config):
+        raise pytest.UsageError(
+            "--spread-devices deals the workers of pytest-xdist to the devices: say how many with "
+            "-n, such as -n 2"
+        )
+    worker = config.workerinput["workerid"] if is_worker else "gw0"
+    return devices.select_index(device, int(worker.removeprefix("gw")))
+
+
+def _durations(config: pytest.Config, chosen: Options) -> Durations:
+    if chosen.durations_from is None:
+        return Durations()
+    return recorded_durations(Path(config.invocation_params.dir, chosen.durations_from))
+
+
+def _identity(
+    config: pytest.Config,
+    chosen: Options,
+    device: devices.Device,
+    shard: Shard,
+    durations: Durations,
+) -> dict[str, Any]:
+    """What ``run.json`` is to say of this run; what pytest itself is told to select, included."""
+    pytests = {"tests": config.args, **{n: getattr(config.option, n, None) for n in _PYTESTS}}
+    decisive = {**chosen.given(), **{name: value for name, value in pytests.items() if value}}
+    if shard.count > 1:
+        decisive["durations"] = {"sha256": durations.sha256 if durations.seconds else None}
+    return identify(device.type, device.backend_modules, decisive)
+
+
+def _resuming(report_dir: Path, done: frozenset[str] | None) -> str:
+    if done:
+        return f"--resume: {len(done)} cells are recorded in {report_dir} and are not run again"
+    return f"--resume: no cell is recorded in {report_dir}: running all of them"
 
 
 def _has_workers(config: pytest.Config) -> bool:

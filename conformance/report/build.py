@@ -178,6 +178,12 @@ def _signatures(records: Iterable[Record]) -> list[dict[str, Any]]:
     ]
 
 
+def is_red(report: Mapping[str, Any]) -> bool:
+    """Whether some cell counts as failed."""
+    outcomes = report["summary"]["outcomes"]
+    return any(outcomes[outcome] for outcome in RED)
+
+
 def describe(signature: str | None, reason: str | None) -> str:
     """What cells that did not pass are grouped by: the signature, else the reason."""
     return signature or reason or "(no reason recorded)"

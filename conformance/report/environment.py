@@ -24,10 +24,10 @@ def collect_environment(
     """
     probed = probe_device(device, backend_modules)
     return {
-        "torch": probed.get("torch") or {"version": _version("torch")},
+        "torch": probed.get("torch") or {"version": version("torch")},
         "device": probed["device"],
         "backend": _backends(device, backend_modules),
-        "harness": {"version": _version("torch-conformance"), **_commit()},
+        "harness": {"version": version("torch-conformance"), **commit()},
         "python": platform.python_version(),
         "platform": _platform(),
         "machine": {"cpu": _cpu_model(), "cores": _usable_cores()},
@@ -35,7 +35,8 @@ def collect_environment(
     }
 
 
-def _version(distribution: str) -> str | None:
+def version(distribution: str) -> str | None:
+    """The version of an installed distribution, None where there is none."""
     try:
         return importlib.metadata.version(distribution)
     except importlib.metadata.PackageNotFoundError:
@@ -43,27 +44,36 @@ def _version(distribution: str) -> str | None:
 
 
 def _backends(device: str, modules: Sequence[str]) -> list[dict[str, Any]]:
-    """The distributions that the modules belong to; without modules, those torch autoloads.
-
-    Empty for a backend that is part of torch.
-    """
-    if not modules and device.partition(":")[0] not in ("cpu", "cuda", "mps", "xpu", "meta"):
-        modules = [
-            entry.module for entry in importlib.metadata.entry_points(group="torch.backends")
-        ]
-    owners = importlib.metadata.packages_distributions() if modules else {}
+    """The distributions that the backend's modules belong to."""
     found: dict[str, dict[str, Any]] = {}
-    for module in modules:
-        for name in owners.get(module.partition(".")[0], [None]):
+    for module in registering_modules(device.partition(":")[0], modules):
+        for name in distributions(module) or [None]:
             found[name or module] = {
                 "module": module,
                 "distribution": name,
-                "version": _version(name) if name else None,
+                "version": version(name) if name else None,
             }
     return list(found.values())
 
 
-def _commit() -> dict[str, Any]:
+def registering_modules(device_type: str, modules: Sequence[str]) -> list[str]:
+    """The modules that make the device's backend: those given, and those that torch autoloads.
+
+    Only those given for a backend that is part of torch.
+    """
+    found = list(modules)
+    autoload = os.environ.get("TORCH_DEVICE_BACKEND_AUTOLOAD", "1") == "1"  # as torch asks
+    if autoload and device_type not in ("cpu", "cuda", "mps", "xpu", "meta"):
+        found += [entry.module for entry in importlib.metadata.entry_points(group="torch.backends")]
+    return list(dict.fromkeys(found))
+
+
+def distributions(module: str) -> list[str]:
+    """The names of the distributions that the module is installed by; usually one."""
+    return importlib.metadata.packages_distributions().get(module.partition(".")[0], [])
+
+
+def commit() -> dict[str, Any]:
     """Commit of the checkout that this file is tracked in, and whether it was changed since."""
     directory = Path(__file__).parent
     if _git(directory, "ls-files", "--error-unmatch", Path(__file__).name) is None:

@@ -14,7 +14,7 @@ import errno
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -177,8 +177,7 @@ class Journal:
         """Write one record; it is with the operating system when this returns."""
         if self._failure is not None:
             raise JournalError(self._failure)
-        line = json.dumps(record.to_json(), separators=(",", ":"), allow_nan=False) + "\n"
-        data = line.encode("ascii")
+        data = _line(record)
         try:
             written = os.write(self._fd, data)
             if written < len(data):  # A disk that fills up takes a part of the line.
@@ -204,6 +203,16 @@ class Journal:
 
     def __exit__(self, *exc_info: object) -> None:
         self.close()
+
+
+def _line(record: Record) -> bytes:
+    text = json.dumps(record.to_json(), separators=(",", ":"), allow_nan=False)
+    return f"{text}\n".encode("ascii")
+
+
+def render_journal(records: Iterable[Record]) -> bytes:
+    """The bytes of a journal that holds these records."""
+    return b"".join(map(_line, records))
 
 
 def _cut_torn_line(fd: int) -> None:

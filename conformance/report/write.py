@@ -6,7 +6,7 @@ import contextlib
 import json
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -46,14 +46,16 @@ def write_reports(report_dir: str | os.PathLike[str], report: Mapping[str, Any])
 
     Either all three are replaced or, when there is no room, none. Raises :class:`ReportDirError`.
     """
-    return replace_files(
-        report_dir,
-        {
-            "report.json": render_json(report),
-            "junit.xml": render_junit(report),
-            "matrix.md": render_matrix(report).encode("utf-8", "backslashreplace"),
-        },
-    )
+    return replace_files(report_dir, render_reports(report))
+
+
+def render_reports(report: Mapping[str, Any]) -> dict[str, bytes]:
+    """The files that show a report, by name."""
+    return {
+        "report.json": render_json(report),
+        "junit.xml": render_junit(report),
+        "matrix.md": render_matrix(report).encode("utf-8", "backslashreplace"),
+    }
 
 
 def replace_files(report_dir: str | os.PathLike[str], contents: Mapping[str, bytes]) -> list[Path]:
@@ -83,6 +85,18 @@ def replace_files(report_dir: str | os.PathLike[str], contents: Mapping[str, byt
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
     return [target for _, target in staged]
+
+
+def remove_files(report_dir: str | os.PathLike[str], names: Iterable[str]) -> None:
+    """Remove the files of those names that are there, in that order. Raises ReportDirError."""
+    for name in names:
+        try:
+            Path(report_dir, name).unlink(missing_ok=True)
+        except OSError as error:
+            raise ReportDirError(
+                f"cannot remove {Path(report_dir, name)}, which an earlier run left: "
+                f"{_explain(error)}. Give another --report-dir"
+            ) from error
 
 
 def _explain(error: OSError) -> str:
