@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-_RANKS = ("skipped", "passed", "failed")
+_RANKS = ("passed", "skipped", "failed")
 
 
 @dataclass
@@ -93,9 +93,10 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Keep the worst outcome of a test's phases."""
-    name = report.nodeid.rsplit("::", 1)[-1]
-    _outcomes[name] = max(_outcomes.get(name, "skipped"), report.outcome, key=_RANKS.index)
+    """Keep the outcome of the test's call, or what kept it from one or spoiled it."""
+    if report.when == "call" or not report.passed:
+        name = report.nodeid.rsplit("::", 1)[-1]
+        _outcomes[name] = max(_outcomes.get(name, "passed"), report.outcome, key=_RANKS.index)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

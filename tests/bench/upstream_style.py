@@ -19,6 +19,7 @@ from torch.testing._internal import common_utils
 from torch.testing._internal.common_device_type import (
     OpDTypes,
     instantiate_device_type_tests,
+    onlyCUDA,
     ops,
 )
 from torch.testing._internal.common_utils import TestCase
@@ -51,7 +52,19 @@ def _planned_ops() -> list[OpInfo]:
     planned = {id(p.op): p.op for p in plan.op_dtypes(kind) if p.not_applicable is None}
     for op in planned.values():
         op.dtypesIf[kind] = op.dtypes
+        op.decorators = [decorator for decorator in op.decorators if not _skips(decorator)]
     return list(planned.values())
+
+
+def _skips(decorator: Any) -> bool:
+    """Whether it skips the op whatever the test: as slow, or as none for this device."""
+    for inner in getattr(decorator, "decorators", [decorator]):
+        if inner is onlyCUDA:
+            return True
+        marks = vars(inner(lambda self: None)) if callable(inner) else {}
+        if marks.get("slow_test") or marks.get("__unittest_skip__"):
+            return True
+    return False
 
 
 _OPS = _planned_ops()
