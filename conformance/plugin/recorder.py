@@ -39,6 +39,7 @@ from conformance.report import (
     write_plan,
     write_reports,
 )
+from conformance.report.text import as_unicode, printable
 
 _STILLBORN = 3
 """Workers in a row that may die before they have collected."""
@@ -156,11 +157,13 @@ class Recorder:
             report.outcome = "failed"
             report.sections = [(name, _without_noise(text)) for name, text in report.sections]
             if outcome is not Outcome.ERROR or not report.longrepr:
-                report.longrepr = f"{cell_run.cell.id} on {self._device}\n{cell_run.reason}"
+                reason = printable(cell_run.reason or "")
+                report.longrepr = f"{cell_run.cell.id} on {self._device}\n{reason}"
         else:
             path, line, _ = item.location
             report.outcome = "skipped"
-            report.longrepr = (path, line or 0, f"{outcome.word}: {cell_run.reason}")
+            reason = printable(cell_run.reason or "")
+            report.longrepr = (path, line or 0, f"{outcome.word}: {reason}")
 
     def _record(self, cell_run: run.CellRun, duration: float, nodeid: str) -> Record:
         cell, figures = cell_run.cell, cell_run.figures
@@ -183,6 +186,11 @@ class Recorder:
             signature=cell_run.signature,
             nodeid=nodeid,
         )
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_report_to_serializable(self) -> Iterator[None]:
+        """Make text fit for pytest-xdist, which cannot send all that an exception may say."""
+        return _sendable((yield))
 
     # Reporting, in the process that the user sees
 
@@ -284,6 +292,16 @@ class Recorder:
             terminalreporter.write_line(terminal_summary(self._report, self._report_dir, color))
         if self._trouble:
             terminalreporter.write_line(self._trouble, red=True)
+
+
+def _sendable(value: Any) -> Any:
+    if isinstance(value, str):
+        return as_unicode(value)
+    if isinstance(value, dict):
+        return {key: _sendable(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(map(_sendable, value))
+    return value
 
 
 _NOISE = "Unsupported memory profiling device"

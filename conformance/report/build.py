@@ -105,6 +105,8 @@ def _summarise(records: Sequence[Record]) -> dict[str, Any]:
             "pass": _largest([r for r in records if r.outcome is Outcome.PASS]),
             "fail": _largest([r for r in records if r.outcome is Outcome.FAIL]),
         },
+        "reruns": _reruns(records),
+        "devices": _grouped(records, lambda record: record.device),
         "signatures": _signatures(records),
     }
 
@@ -182,6 +184,20 @@ def is_red(report: Mapping[str, Any]) -> bool:
     """Whether some cell counts as failed."""
     outcomes = report["summary"]["outcomes"]
     return any(outcomes[outcome] for outcome in RED)
+
+
+def _reruns(records: Iterable[Record]) -> dict[str, Any]:
+    """Cells that were run twice: after an end of their own, and after another's."""
+    confirmed = 0
+    flaky: dict[str, list[str]] = {}
+    after: dict[str, list[str]] = {}
+    for record in records:
+        if record.flaky and record.rerun is not None:
+            flaky[record.cell.id] = [record.outcome.value, record.rerun.value]
+        confirmed += record.flaky is False
+        if record.rerun_after is not None:
+            after.setdefault(record.rerun_after, []).append(record.cell.id)
+    return {"confirmed": confirmed, "flaky": flaky, "after": dict(sorted(after.items()))}
 
 
 def describe(signature: str | None, reason: str | None) -> str:

@@ -33,6 +33,7 @@ _RESULTS = {
 }
 # What XML 1.0 cannot hold, not even escaped; a backend's messages may contain any of it.
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_PROPERTIES = ("path", "rerun", "flaky", "rerun_after")
 _MESSAGE_LENGTH = 200
 
 
@@ -58,19 +59,30 @@ def _cases(report: Mapping[str, Any]) -> Iterator[tuple[Cell, TestCase]]:
         case = _case(cell)
         if "duration_s" in values:
             case.time = decode_number(values["duration_s"])
-        if "path" in values:
+        known = [name for name in _PROPERTIES if name in values]
+        if known:
             properties = Properties()
-            properties.add_property(Property("path", values["path"]))
+            for name in known:
+                text = _clean(str(values[name]))
+                properties.add_property(Property(name, text.lower() if name == "flaky" else text))
             case.append(properties)
         if values["outcome"] != "pass":
             reason = values.get("reason") or values.get("signature") or "(no reason recorded)"
-            case.append(_result(values["outcome"], reason))
+            case.append(_result(values["outcome"], reason + _rerun(values)))
         yield cell, case
     for cell_id in report["missing"]:
         cell = Cell.from_id(cell_id)
         case = _case(cell)
         case.append(_result("missing", "planned, but there is no record: the cell did not run"))
         yield cell, case
+
+
+def _rerun(values: Mapping[str, Any]) -> str:
+    """What a second run showed, for readers that show no properties."""
+    if "rerun" not in values:
+        return ""
+    word = "flaky" if values.get("flaky") else "confirmed"
+    return f"\n{word}: run again alone, the outcome was {values['rerun']}"
 
 
 def _case(cell: Cell) -> TestCase:

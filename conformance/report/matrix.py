@@ -15,7 +15,8 @@ from conformance.harness.outcomes import Outcome
 from conformance.report.build import RED, SEVERITY, describe, incompleteness
 from conformance.report.opgroups import GROUPS, UNGROUPED, group_of
 from conformance.report.records import PATHS, cell_of, decode_number
-from conformance.report.summary import shorten, subject
+from conformance.report.summary import subject
+from conformance.report.text import shorten
 
 _MISSING = "missing"
 # Key, symbol, meaning; where several checks share a place in a table, the first of them is shown.
@@ -65,6 +66,7 @@ _DTYPE_RANK = {dtype: rank for rank, dtype in enumerate(DTYPES)}
 _ROWS_UNFOLDED = 12
 _MAX_SIGNATURES = 100
 _MAX_OPERATORS = 30
+_MAX_RERUNS = 100
 _SIGNATURE_WIDTH = 200
 
 
@@ -132,7 +134,10 @@ def _summary(report: Mapping[str, Any]) -> list[str]:
         if rows:
             lines += _table((f"Largest error in {what} cells", "Value", "Cell"), rows)
     shown = [outcome for outcome, count in summary["outcomes"].items() if count]
-    for title, key in (("Area and check", "checks"), ("Dtype", "dtypes")):
+    titles = [("Area and check", "checks"), ("Dtype", "dtypes")]
+    if len(summary["devices"]) > 1:
+        titles.append(("Device", "devices"))
+    for title, key in titles:
         groups = summary[key]
         if key == "dtypes":
             groups = {
@@ -256,7 +261,37 @@ def _lists(report: Mapping[str, Any]) -> list[str]:
                 f"{_count(len(cells), 'cell')}: {_cells(cells, several)}",
                 "",
             ]
+    return lines + _reruns(report["summary"]["reruns"])
+
+
+def _reruns(reruns: Mapping[str, Any]) -> list[str]:
+    """Cells that were run twice and did not end alike, and those whose device was broken."""
+    lines = []
+    flaky = [
+        f"- {first}, then {second}: {_code(cell)}"
+        for cell, (first, second) in reruns["flaky"].items()
+    ]
+    if flaky:
+        count = _count(len(flaky), "cell")
+        lines += ["## Flaky", "", f"{count}, run twice with different outcomes; the first counts."]
+        lines += ["", *_cut(flaky), ""]
+    after = reruns["after"]
+    if after:
+        count = _count(sum(map(len, after.values())), "cell")
+        text = f"{count}, since another cell had left the device broken:"
+        lines += ["## Run again in a fresh process", "", text, ""]
+        lines += _cut([
+            f"- after {_code(breaker)}: {_cells(map(Cell.from_id, cells), True)}"
+            for breaker, cells in after.items()
+        ])  # fmt: skip
+        lines.append("")
     return lines
+
+
+def _cut(lines: Sequence[str]) -> list[str]:
+    more = len(lines) - _MAX_RERUNS
+    kept = list(lines[:_MAX_RERUNS])
+    return [*kept, f"- and {more:,} more in report.json"] if more > 0 else kept
 
 
 def _signature_list(

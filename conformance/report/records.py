@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 from conformance.harness.cells import Cell
 from conformance.harness.outcomes import Outcome
+from conformance.report.text import as_unicode
 
 PATHS = ("native", "composite", "fallback")
 """Ways in which a backend can serve an operator, the best first."""
@@ -37,7 +38,8 @@ class Record:
     A part of the cell's name that has no meaning is the empty string. Any other field that is not
     known is None, and left out of the JSON. ``docs/report.md`` says what each figure means.
     Figures may be anything that ``float`` takes, 0-dim tensors included; six significant digits
-    are kept.
+    are kept. Halves of surrogate pairs, which are no text and which pytest-xdist cannot send, are
+    escaped.
 
     Raises ValueError for an outcome or a path that is not one of the known ones.
     """
@@ -70,6 +72,10 @@ class Record:
         self.outcome = Outcome(self.outcome)
         if self.rerun is not None:
             self.rerun = Outcome(self.rerun)
+        for name in ("reason", "signature"):
+            text = getattr(self, name)
+            if text is not None:
+                setattr(self, name, as_unicode(text))
         if self.path is not None:
             self.path = str(self.path)  # An enum's member would not survive every serializer.
             if self.path not in PATHS:

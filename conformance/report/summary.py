@@ -10,8 +10,10 @@ from typing import Any
 from conformance.harness.outcomes import Outcome
 from conformance.report.build import RED, incompleteness
 from conformance.report.records import decode_number
+from conformance.report.text import shorten
 
 _SIGNATURES = 10
+_RERUNS = 5
 _WIDTH = 100
 _COLOURS = {"red": 31, "green": 32, "yellow": 33}
 _WORDS = {Outcome.PASS.value: "passed", Outcome.FAIL.value: "failed"}
@@ -38,6 +40,7 @@ def terminal_summary(
     lines += _paths(report["summary"])
     lines += _largest(report["summary"])
     lines += _failures(report["summary"], paint)
+    lines += _reruns(report["summary"]["reruns"], paint)
     lines += [paint(text, "red") for text in incompleteness(report)]
     if report_dir is not None:
         lines.append(f"reports in {Path(report_dir)}: matrix.md, report.json, junit.xml")
@@ -112,8 +115,28 @@ def _failures(summary: Mapping[str, Any], paint: _Paint) -> list[str]:
     return lines
 
 
-def shorten(text: str, width: int) -> str:
-    """The text in one line of at most ``width`` characters, unprintable ones escaped."""
-    line = " ".join(text.split())
-    line = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
-    return line if len(line) <= width else line[: width - 3] + "..."
+def _reruns(reruns: Mapping[str, Any], paint: _Paint) -> list[str]:
+    """Cells that were run twice, by name as far as there is room."""
+    lines = []
+    if reruns["confirmed"]:
+        lines.append(f"run twice with the same outcome: {reruns['confirmed']}")
+    flaky = reruns["flaky"]
+    if flaky:
+        lines.append(paint(f"flaky, run twice with different outcomes: {len(flaky)}", "yellow"))
+        lines += [f"  {first}, then {second}: {cell}" for cell, (first, second) in _few(flaky)]
+        lines += _more(flaky)
+    after = reruns["after"]
+    if after:
+        count = sum(map(len, after.values()))
+        lines.append(f"run again since the device was broken: {count}")
+        lines += [f"  {len(cells)} after {cell}" for cell, cells in _few(after)]
+        lines += _more(after)
+    return lines
+
+
+def _few(found: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    return list(found.items())[:_RERUNS]
+
+
+def _more(found: Mapping[str, Any]) -> list[str]:
+    return [f"  and {len(found) - _RERUNS} more"] if len(found) > _RERUNS else []

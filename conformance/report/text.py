@@ -1,0 +1,23 @@
+"""Text that others wrote, made fit to be sent, stored and shown: a dying device prints anything."""
+
+from __future__ import annotations
+
+
+def as_unicode(text: str) -> str:
+    r"""The text with halves of surrogate pairs, which no encoding takes, as escapes: ``\udc80``."""
+    if text.isascii():
+        return text
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def printable(text: str) -> str:
+    """The text with escapes for all that is no printable character, but for line ends and tabs."""
+    return "".join(
+        c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text
+    )
+
+
+def shorten(text: str, width: int) -> str:
+    """The text in one line of at most ``width`` characters, unprintable ones escaped."""
+    line = printable(" ".join(text.split()))
+    return line if len(line) <= width else line[: width - 3] + "..."
