@@ -263,8 +263,9 @@ def device_test_base(device: Device) -> type:
 
     Raises DeviceError where torch has none.
     """
-    from torch.testing._internal import common_device_type as upstream
+    from conformance.harness.torch_testing import import_device_types
 
+    upstream = import_device_types()
     bases = {
         "cpu": upstream.CPUTestBase,
         "cuda": upstream.CUDATestBase,
