@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.plugin import options
+from conformance.plugin import garbage, options
 
 if TYPE_CHECKING:
     from _pytest.config.argparsing import Parser
@@ -66,6 +66,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     """Find the device and check every option before anything runs."""
     config = session.config
     if options.reaches_checks(config):
+        garbage.pause(config)
         from conformance.plugin.start import start
 
         start(config)
