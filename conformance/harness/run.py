@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from conformance.harness.cells import Cell
@@ -43,6 +44,20 @@ class CellRun:
 
 
 _current: CellRun | None = None
+_tell: Callable[[str], None] | None = None
+_in_detail = False
+
+
+def on_progress(tell: Callable[[str], None] | None, *, in_detail: bool = False) -> None:
+    """Have ``tell`` called with what the cell is at, so that a watcher knows if it dies there."""
+    global _tell, _in_detail
+    _tell, _in_detail = tell, in_detail
+
+
+def progress(what: str, detail: Callable[[], str]) -> None:
+    """Say what the cell is at. ``detail`` is asked for more where it is worth the time."""
+    if _tell is not None:
+        _tell(f"{what} {detail()}" if _in_detail else what)
 
 
 def begin(cell: Cell) -> CellRun:

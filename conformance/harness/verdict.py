@@ -12,7 +12,7 @@ from conformance.harness import device, errors, path
 from conformance.harness.compare import Comparison
 from conformance.harness.oncall import DeviceCall, StageError
 from conformance.harness.outcomes import Outcome
-from conformance.harness.run import CellRun
+from conformance.harness.run import CellRun, progress
 from conformance.harness.samples import describe
 
 
@@ -36,6 +36,7 @@ class SampleVerdicts:
         """Judge one sample inside; what the device raises there is a verdict on it."""
         self._run.samples += 1
         self._where = index, sample
+        progress(f"sample {index}", lambda: describe(sample))
         try:
             yield
         except StageError as error:

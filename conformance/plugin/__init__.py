@@ -64,9 +64,8 @@ def _keep_configuration_of_workers(config: pytest.Config) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Find the device and check every option before anything runs."""
-    config = session.config
-    if options.reaches_checks(config):
-        garbage.pause(config)
+    if options.reaches_checks(session.config):
+        garbage.pause(session.config)
         from conformance.plugin.start import start
 
-        start(config)
+        start(session)

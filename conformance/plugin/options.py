@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,22 @@ def add(parser: Parser) -> None:
         except (ValueError, argparse.ArgumentError):
             _taken.append(f"--{name}")
 
+
+def _positive(text: str) -> float:
+    value = float(text)
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
+    return value
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is no regular expression: {error}") from error
+
+
+ISOLATION = ("auto", "fork", "spawn", "none")
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "device": {
@@ -82,6 +99,34 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "action": "store_true",
         "help": "with -n: worker number K uses the device of index K modulo their number",
     },
+    "cell-timeout": {
+        "metavar": "SECONDS",
+        "type": _positive,
+        "default": 60.0,
+        "help": "end a cell that gives no answer for so long, or for ten times the duration "
+        "recorded for it, whichever is more; default: 60",
+    },
+    "cell-memory": {
+        "metavar": "GIB",
+        "type": _positive,
+        "help": "end a cell whose process, children included, uses more memory; default: a fair "
+        "share of four fifths of what is free at the start",
+    },
+    "isolation": {
+        "choices": ISOLATION,
+        "default": "auto",
+        "help": "where cells run: in a forked child process, in a spawned one, or in pytest's own "
+        "process (none, for debuggers; --pdb implies it); default: auto, which is fork unless the "
+        "device works in a spawned process only",
+    },
+    "fatal-pattern": {
+        "metavar": "REGEX",
+        "type": _pattern,
+        "action": "append",
+        "default": [],
+        "help": "an error in which this is found leaves the device unusable: its process is "
+        "replaced (repeatable)",
+    },
 }
 """Each option's name and what argparse is to know of it."""
 
@@ -102,6 +147,10 @@ class Options:
     durations_from: str | None
     resume: bool
     spread_devices: bool
+    cell_timeout: float
+    cell_memory: float | None
+    isolation: str
+    fatal_pattern: list[re.Pattern[str]]
 
     def selection(self) -> dict[str, str | None]:
         """The options that narrow the plan."""

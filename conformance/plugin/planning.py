@@ -25,6 +25,11 @@ DURATIONS = pytest.StashKey[Durations]()
 """Of the config: the durations that ``--durations-from`` gives, empty without it."""
 
 
+def planned_of(item: pytest.Item) -> Any:
+    """The ``harness.plan.Planned`` of a test that runs a cell, None for other tests."""
+    return item.stash.get(PLANNED, None)
+
+
 @dataclass(frozen=True)
 class Schedule:
     """What decides which of the selected cells this run runs, and in which order."""

@@ -44,7 +44,8 @@ from conformance.report.text import as_unicode, printable
 _STILLBORN = 3
 """Workers in a row that may die before they have collected."""
 _RUN = pytest.StashKey[run.CellRun]()
-_ATTRIBUTE = "conformance_record"
+RECORD = "conformance_record"
+"""The attribute of a test's report that holds its cell's record, as JSON values."""
 _STALE = ("records.jsonl", "run.json", "plan.json", "report.json", "junit.xml", "matrix.md")
 
 
@@ -139,8 +140,8 @@ class Recorder:
             if call.excinfo is not None and not isinstance(call.excinfo.value, run.CellFailed):
                 _conclude_from_exception(cell_run, call.excinfo.value)
             self._translate(report, item, cell_run)
-            record = self._record(cell_run, call.duration, item.nodeid)
-            setattr(report, _ATTRIBUTE, record.to_json())
+            record = self.record(cell_run, call.duration, item.nodeid)
+            setattr(report, RECORD, record.to_json())
         return report
 
     def _translate(
@@ -165,7 +166,8 @@ class Recorder:
             reason = printable(cell_run.reason or "")
             report.longrepr = (path, line or 0, f"{outcome.word}: {reason}")
 
-    def _record(self, cell_run: run.CellRun, duration: float, nodeid: str) -> Record:
+    def record(self, cell_run: run.CellRun, duration: float, nodeid: str) -> Record:
+        """The record of a cell that has ended."""
         cell, figures = cell_run.cell, cell_run.figures
         return Record(
             area=cell.area,
@@ -197,7 +199,7 @@ class Recorder:
     @pytest.hookimpl(tryfirst=True)
     def pytest_report_teststatus(self, report: pytest.TestReport) -> Any:
         """A category of its own for each outcome that pytest has no word for."""
-        values = getattr(report, _ATTRIBUTE, None)
+        values = getattr(report, RECORD, None)
         if values is None:
             return None
         outcome = Outcome(values["outcome"])
@@ -210,7 +212,7 @@ class Recorder:
         """Journal the record that came with the report."""
         if not self._records or self._journal is None:
             return
-        values = getattr(report, _ATTRIBUTE, None)
+        values = getattr(report, RECORD, None)
         if values is not None:
             self._append(Record.from_json(values))
         elif report.when == "???":  # how pytest-xdist reports the test that killed a worker
@@ -219,7 +221,7 @@ class Recorder:
             if cell is not None:
                 crashed = run.CellRun(cell)
                 crashed.conclude(Outcome.CRASH, str(report.longrepr), "the process died")
-                self._append(self._record(crashed, 0.0, report.nodeid))
+                self._append(self.record(crashed, 0.0, report.nodeid))
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, node: Any) -> None:
@@ -317,6 +319,9 @@ def _conclude_from_exception(cell_run: run.CellRun, error: BaseException) -> Non
     cell_run.outcome = None
     if isinstance(error, (unittest.SkipTest, pytest.skip.Exception)):
         cell_run.conclude(Outcome.NOT_APPLICABLE, str(error) or "skipped")
+    elif isinstance(error, SystemExit):
+        text = f"raised SystemExit({error.code!r}), which ends a process"
+        cell_run.conclude(Outcome.CRASH, text, "SystemExit")
     else:
         text = errors.describe_exception(error)
         cell_run.conclude(Outcome.ERROR, text, errors.signature(error))

@@ -33,8 +33,9 @@ _PYTESTS = ("keyword", "markexpr", "deselect")
 """pytest's own options that decide which tests run, by their names in ``config.option``."""
 
 
-def start(config: pytest.Config) -> None:
+def start(session: pytest.Session) -> None:
     """Check the options and register the plugins of the run. Raises pytest.UsageError."""
+    config = session.config
     chosen = options.read(config)
     is_worker = hasattr(config, "workerinput")
     runs_here = is_worker or not _has_workers(config)
@@ -84,6 +85,24 @@ def start(config: pytest.Config) -> None:
             recorder.begin()
         except (JournalError, ReportDirError) as error:
             raise pytest.UsageError(str(error)) from error
+    if runs_here and not config.option.collectonly:
+        _isolate(session, recorder, chosen)
+
+
+def _isolate(session: pytest.Session, recorder: Recorder, chosen: Options) -> None:
+    """Have cells run in a child process, unless this is one."""
+    from conformance.harness.isolation.watchdog import default_memory_limit
+    from conformance.plugin.isolation.runner import Isolation, Limiter
+    from conformance.plugin.isolation.spawned import is_spawned
+
+    if chosen.isolation == "none" or session.config.option.usepdb or is_spawned(session.config):
+        return
+    processes = getattr(session.config, "workerinput", {}).get("workercount", 1)
+    memory = (chosen.cell_memory or 0) * 2**30 or default_memory_limit(processes)
+    seconds = session.config.stash[DURATIONS].seconds
+    limiter = Limiter(chosen.cell_timeout, memory, seconds)
+    isolation = Isolation(session, recorder, chosen.isolation, limiter, chosen.fatal_pattern)
+    session.config.pluginmanager.register(isolation, "conformance-isolation")
 
 
 def _spread(

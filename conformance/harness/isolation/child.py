@@ -1,0 +1,270 @@
+"""A process that answers requests over a pipe and whose death costs nobody else anything.
+
+It is forked, which costs milliseconds and shares all that the watcher has imported, or spawned, a
+new interpreter, for what does not work in a forked process. Either way it has a session of its own,
+no terminal, no core dumps, a file that faulthandler writes stacks to, a page of memory shared with
+the watcher, and the worst score with the kernel's out-of-memory killer.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import mmap
+import os
+import resource
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable, Sequence
+from multiprocessing.connection import Connection, Pipe, wait
+from pathlib import Path
+from typing import IO, Any
+
+from conformance.harness.isolation import nanny
+
+_PAGE_BYTES = 4096
+_LENGTH = struct.Struct("=I")
+_FATAL = {
+    signal.SIGSEGV: "Segmentation fault",
+    signal.SIGABRT: "Aborted",
+    signal.SIGBUS: "Bus error",
+    signal.SIGFPE: "Floating",
+    signal.SIGILL: "Illegal instruction",
+}
+"""What faulthandler writes first."""
+_DYING_S = 1.0
+"""How long after its pipe closes a process may take to be gone."""
+_NANNY_S = 30.0
+"""How long a nanny may take to start its child, or to end it and all its processes."""
+
+
+class ChildEnded(Exception):
+    """The child is gone. ``returncode`` as Popen's; None where not even that could be learnt.
+
+    ``hung_up``: it still ran, but its end of the pipe was closed, so that it had to be killed.
+    """
+
+    def __init__(self, returncode: int | None, *, hung_up: bool = False) -> None:
+        super().__init__(returncode)
+        self.returncode, self.hung_up = returncode, hung_up
+
+
+class Page:
+    """A page of shared memory with a short text: what the child is doing now."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        os.ftruncate(file.fileno(), _PAGE_BYTES)
+        self._file, self._memory = file, mmap.mmap(file.fileno(), _PAGE_BYTES)
+
+    def fileno(self) -> int:
+        """The descriptor of the file behind it, for a child to inherit."""
+        return self._file.fileno()
+
+    def write(self, text: str) -> None:
+        """Replace the text; what does not fit is cut."""
+        data = text.encode("utf-8", "replace")[: _PAGE_BYTES - _LENGTH.size]
+        self._memory[: _LENGTH.size + len(data)] = _LENGTH.pack(len(data)) + data
+
+    def read(self) -> str:
+        """The text as it is."""
+        (length,) = _LENGTH.unpack_from(self._memory)
+        data = self._memory[_LENGTH.size : min(_LENGTH.size + length, _PAGE_BYTES)]
+        return data.decode("utf-8", "replace")
+
+    def close(self) -> None:
+        """Give the memory back."""
+        self._memory.close()
+        self._file.close()
+
+
+class Workplace:
+    """What a child finds when it starts: its end of the pipe, the page, and where stacks go."""
+
+    def __init__(self, connection: Connection, page: Page, stacks: IO[bytes]) -> None:
+        self.connection, self.page, self.stacks = connection, page, stacks
+        self._identity = [_identity(handle) for handle in self._handles()]
+
+    def _handles(self) -> tuple[Any, ...]:
+        return 0, 1, 2, self.connection, self.page, self.stacks
+
+    def is_intact(self) -> bool:
+        """Whether the descriptors are still what they were."""
+        try:
+            return self._identity == [_identity(handle) for handle in self._handles()]
+        except OSError:
+            return False
+
+    def settle(self) -> None:
+        """Make this process one that may die. Called first thing in it."""
+        os.setsid()
+        nanny.die_with_parent()
+        nanny.restore_signals()
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        with contextlib.suppress(OSError):
+            Path("/proc/self/oom_score_adj").write_text("1000")
+        faulthandler.enable(self.stacks, all_threads=True)
+
+
+def _identity(handle: Any) -> tuple[int, int]:
+    found = os.fstat(handle if isinstance(handle, int) else handle.fileno())
+    return found.st_dev, found.st_ino
+
+
+class Child:
+    """A process and its nanny, seen from the watcher. Made by :func:`fork` or :func:`spawn`."""
+
+    def __init__(self, scratch: str, start: Callable[[Workplace], int]) -> None:
+        self.page = Page(tempfile.TemporaryFile())  # noqa: SIM115  closed by close()
+        self._stacks = tempfile.TemporaryFile()  # noqa: SIM115
+        self.connection, theirs = Pipe()
+        self._control, nannys = Pipe()
+        self._returncode: int | None = None
+        self._is_over = False
+        sys.stdout.flush()
+        sys.stderr.flush()
+        self._nanny_pid = os.fork()
+        if self._nanny_pid == 0:
+            self.connection.close()
+            self._control.close()
+
+            def start_and_let_go() -> int:
+                pid = start(Workplace(theirs, self.page, self._stacks))
+                theirs.close()
+                return pid
+
+            nanny.tend(nannys, start_and_let_go, scratch)
+        theirs.close()
+        nannys.close()
+        self.pid = self._expect("started")
+
+    def send(self, message: object) -> None:
+        """Send a request. Raises ChildEnded where nobody takes it."""
+        try:
+            self.connection.send(message)
+        except OSError:
+            raise self._lost() from None
+
+    def poll(self, timeout_s: float) -> tuple[Any, ...]:
+        """Wait for an answer: ``(answer,)``, or ``()`` when the time is up.
+
+        Raises ChildEnded when the child has died or closed its end of the pipe.
+        """
+        ready = wait([self.connection, self._control], timeout_s)
+        if self.connection in ready:
+            try:
+                return (self.connection.recv(),)
+            except Exception:  # its end closed, or something else written into the pipe
+                raise self._lost() from None
+        if ready:
+            raise ChildEnded(self.end())
+        return ()
+
+    def _lost(self) -> ChildEnded:
+        """The pipe is of no use any more. Mostly the child is dead, and its nanny about to tell."""
+        died = self._is_over or bool(wait([self._control], _DYING_S))
+        return ChildEnded(self.end(), hung_up=not died)
+
+    def end(self, abort_s: float = 0.0) -> int | None:
+        """End the child and all that it started; returns its return code.
+
+        With ``abort_s`` it gets SIGABRT first, so that its stacks are written, and has that many
+        seconds to die of it.
+        """
+        if not self._is_over:
+            with contextlib.suppress(OSError):
+                self._control.send(("end", abort_s))
+            self._returncode = self._expect("ended")
+        return self._returncode
+
+    def stacks(self) -> str:
+        """What faulthandler wrote when the child died."""
+        size = os.fstat(self._stacks.fileno()).st_size
+        return os.pread(self._stacks.fileno(), size, 0).decode("utf-8", "replace")
+
+    def fatal_signal(self) -> int | None:
+        """The signal of which the child is dying, once faulthandler has begun to say so."""
+        if not os.fstat(self._stacks.fileno()).st_size:
+            return None
+        return next((n for n, text in _FATAL.items() if text in self.stacks()[:100]), None)
+
+    def close(self) -> None:
+        """End the child, if it still runs, and give back what belonged to it."""
+        self.end()
+        for thing in (self.connection, self._control, self.page, self._stacks):
+            thing.close()
+
+    def _expect(self, word: str) -> int | None:
+        """Take the nanny's next message. None when the nanny itself is gone."""
+        value = None
+        try:
+            if self._control.poll(_NANNY_S):
+                said, value = self._control.recv()
+                if said == word == "started":
+                    return value
+        except (EOFError, OSError):
+            pass
+        self._is_over = True
+        self._reap_nanny()
+        return value
+
+    def _reap_nanny(self) -> None:
+        with contextlib.suppress(ProcessLookupError, ChildProcessError):
+            if not wait([self._control], 1.0):
+                os.kill(self._nanny_pid, signal.SIGKILL)
+            os.waitpid(self._nanny_pid, 0)
+
+
+def fork(main: Callable[[Workplace], None], scratch: str) -> Child:
+    """A child that runs ``main`` as a copy of this process, and ends when it returns.
+
+    ``scratch`` is the folder where it makes its temporary files.
+    """
+
+    def start(workplace: Workplace) -> int:
+        pid = os.fork()
+        if pid:
+            return pid
+        status = 1
+        try:
+            workplace.settle()
+            os.environ["TMPDIR"] = tempfile.tempdir = scratch
+            main(workplace)
+            status = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(status)
+
+    return Child(scratch, start)
+
+
+def spawn(command: Sequence[str], scratch: str) -> Child:
+    """A child that is a new process of ``command``, which gets three descriptors as arguments.
+
+    :func:`workplace_of_spawned` makes a Workplace of them.
+    """
+
+    def start(workplace: Workplace) -> int:
+        handles = (workplace.connection, workplace.page, workplace.stacks)
+        numbers = [handle.fileno() for handle in handles]
+        path = os.pathsep.join(filter(None, sys.path))
+        process = subprocess.Popen(
+            [*command, *map(str, numbers)],
+            pass_fds=numbers,
+            stdin=subprocess.DEVNULL,
+            env={**os.environ, "TMPDIR": scratch, "PYTHONPATH": path},
+        )
+        process.returncode = 0  # the nanny waits for it by itself
+        return process.pid
+
+    return Child(scratch, start)
+
+
+def workplace_of_spawned(arguments: Sequence[str]) -> Workplace:
+    """In a spawned process: the Workplace that its last three arguments stand for."""
+    connection, page, stacks = map(int, arguments[-3:])
+    return Workplace(Connection(connection), Page(open(page, "r+b")), open(stacks, "r+b"))

@@ -1,0 +1,131 @@
+"""The child that runs cells at the moment: started when one is needed, replaced when it is lost."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+
+import pytest
+
+from conformance.harness.isolation.child import Child, ChildEnded, fork, spawn
+from conformance.harness.isolation.ending import describe_returncode, stacks_of
+from conformance.harness.isolation.watchdog import Limits, NoAnswer, await_answer
+from conformance.plugin.isolation.serve import serve
+from conformance.plugin.isolation.spawned import COMMAND, description_of
+
+_START_S = {"fork": 60.0, "spawn": 300.0}
+"""How long a child may take until the device has answered."""
+_TRIES = 3
+"""Children in a row that may fail to start before starting one is not tried at every cell."""
+_PAUSE_S = 60.0
+"""How long after that until it is tried again; it doubles."""
+
+
+class StartFailed(Exception):
+    """No child could be started. ``text`` says what became of it, ``signature`` in short."""
+
+    def __init__(self, text: str, signature: str, stacks: str = "") -> None:
+        super().__init__(text)
+        self.text, self.signature, self.stacks = text, signature, stacks
+
+
+class Children:
+    """Keeps one child alive. ``each_step`` is called while waiting for a start."""
+
+    def __init__(self, session: pytest.Session, mode: str, each_step: Callable[[], None]) -> None:
+        self._session, self._mode, self._each_step = session, mode, each_step
+        self._child: Child | None = None
+        self._scratch = tempfile.mkdtemp(prefix="conformance-")
+        self._failures = 0
+        self._last_failure: StartFailed | None = None
+        self._try_again = 0.0
+
+    def get(self) -> Child:
+        """The child, started if there is none. Raises StartFailed."""
+        if self._child is None:
+            if self._last_failure is not None and time.monotonic() < self._try_again:
+                raise self._last_failure
+            try:
+                self._child = self._start()
+            except StartFailed as failure:
+                self._failures += 1
+                if self._failures >= _TRIES:
+                    pause = _PAUSE_S * 2 ** (self._failures - _TRIES)
+                    self._last_failure, self._try_again = failure, time.monotonic() + pause
+                raise
+            self._failures, self._last_failure = 0, None
+        return self._child
+
+    def drop(self) -> None:
+        """End the child. The next one starts anew, with nothing left of this one."""
+        if self._child is not None:
+            child, self._child = self._child, None
+            child.close()
+            shutil.rmtree(self._scratch, ignore_errors=True)
+            self._scratch = tempfile.mkdtemp(prefix="conformance-")
+
+    def stop(self, within_s: float) -> None:
+        """Let the child end by itself, tearing down what tests set up; end it if it does not."""
+        if self._child is not None:
+            try:
+                self._child.send(None)
+                await_answer(self._child, Limits(within_s), self._each_step)
+            except (ChildEnded, NoAnswer):
+                pass
+            finally:
+                self.drop()
+        shutil.rmtree(self._scratch, ignore_errors=True)
+
+    def _start(self) -> Child:
+        if self._mode == "auto":
+            return self._find_out()
+        child, _ = self._started(self._mode)
+        return child
+
+    def _find_out(self) -> Child:
+        """Settle on a mode: fork, unless the device works in a spawned child and not there."""
+        forked, failure, problem = None, None, None
+        try:
+            forked, problem = self._started("fork")
+        except StartFailed as error:
+            failure, problem = error, error.text
+        if problem is not None:
+            try:
+                spawned, still = self._started("spawn")
+            except StartFailed:
+                still = problem
+            else:
+                if still is None:
+                    if forked is not None:
+                        forked.close()
+                    self._mode = "spawn"
+                    return spawned
+                spawned.close()
+        self._mode = "fork"
+        if forked is None:
+            raise failure
+        return forked
+
+    def _started(self, mode: str) -> tuple[Child, str | None]:
+        """A child, and what the device did not do in it when asked whether it works."""
+        if mode == "fork":
+            child = fork(lambda workplace: serve(workplace, self._session), self._scratch)
+        else:
+            child = spawn(COMMAND, self._scratch)
+        try:
+            if mode == "spawn":
+                child.send(description_of(self._session.config))
+            return child, await_answer(child, Limits(_START_S[mode]), self._each_step)
+        except ChildEnded as error:
+            text, signature = describe_returncode(error.returncode)
+        except NoAnswer as error:
+            text, signature = error.text, error.signature
+        except BaseException:
+            child.close()
+            raise
+        stacks = stacks_of(child.stacks(), "")
+        child.close()
+        text = f"a fresh process for the device {text}"
+        raise StartFailed(text, f"start: {signature}", stacks)

@@ -1,0 +1,102 @@
+"""Finds a device that a cell broke without any probe noticing: all cells after it fail alike.
+
+Reports of cells that fail with one signature in a row are held back. When there are enough of them
+a cell that passed before, the canary, is run in the same process. If it fails now the process is
+done for, and the held cells run again in a fresh one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+
+from conformance.harness.outcomes import Outcome
+from conformance.plugin.planning import planned_of
+from conformance.plugin.recorder import RECORD
+
+_ENOUGH = 3
+_CANARY_S = 0.5
+"""A cell that takes longer is no canary."""
+
+
+@dataclass
+class Held:
+    """The reports of a test, not yet logged."""
+
+    item: pytest.Item
+    reports: list[pytest.TestReport]
+
+    def record(self, name: str) -> object:
+        """A value of the cell's record, None where it has none."""
+        for report in self.reports:
+            if hasattr(report, RECORD):
+                return getattr(report, RECORD).get(name)
+        return None
+
+
+class Streak:
+    """Cells that failed alike, one after another.
+
+    ``is_broken(canary)`` runs a cell that once passed; ``run_again(held, after)`` gives a cell's
+    reports from a fresh process, ``after`` being the id of the last cell before the streak.
+    """
+
+    def __init__(
+        self,
+        is_broken: Callable[[pytest.Item], bool],
+        run_again: Callable[[Held, str], list[pytest.TestReport]],
+    ) -> None:
+        self._is_broken, self._run_again = is_broken, run_again
+        self._held: list[Held] = []
+        self._canary: pytest.Item | None = None
+        self._before = ""
+        self._innocent: set[object] = set()
+        """Signatures that cells share on a device that works."""
+
+    def add(self, held: Held, *, is_last: bool) -> list[Held]:
+        """Take a cell's reports; gives back those that can be logged now, in order."""
+        ready: list[Held] = []
+        if not self._is_alike(held):
+            ready = self.release()
+        if self._is_suspect(held):
+            self._held.append(held)
+            if len(self._held) >= _ENOUGH or (is_last and len(self._held) > 1):
+                ready += self._settle()
+        else:
+            ready += [*self.release(), held]
+            self._before = planned_of(held.item).cell.id
+            if self._canary is None and self._may_be_canary(held):
+                self._canary = held.item
+        return [*ready, *self.release()] if is_last else ready
+
+    def release(self) -> list[Held]:
+        """Everything that is held back, as it is."""
+        ready, self._held = self._held, []
+        if ready:
+            self._before = planned_of(ready[-1].item).cell.id
+        return ready
+
+    def _is_alike(self, held: Held) -> bool:
+        return not self._held or self._held[0].record("signature") == held.record("signature")
+
+    def _is_suspect(self, held: Held) -> bool:
+        failed = held.record("outcome") == Outcome.FAIL.value
+        return (
+            failed and self._canary is not None and (held.record("signature") not in self._innocent)
+        )
+
+    def _may_be_canary(self, held: Held) -> bool:
+        seconds = held.record("duration_s")
+        passed = held.record("outcome") == Outcome.PASS.value
+        return passed and isinstance(seconds, float) and seconds < _CANARY_S
+
+    def _settle(self) -> list[Held]:
+        """Find out whether the device is to blame; if so run the held cells again."""
+        after = self._before
+        if not self._is_broken(self._canary):
+            self._innocent.add(self._held[0].record("signature"))
+            return self.release()
+        self._held = [Held(held.item, self._run_again(held, after)) for held in self._held]
+        return self.release()
