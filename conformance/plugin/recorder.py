@@ -46,7 +46,10 @@ _STILLBORN = 3
 _RUN = pytest.StashKey[run.CellRun]()
 RECORD = "conformance_record"
 """The attribute of a test's report that holds its cell's record, as JSON values."""
-_STALE = ("records.jsonl", "run.json", "plan.json", "report.json", "junit.xml", "matrix.md")
+_KEPT = ("records.jsonl", "run.json")
+"""What a resumed run goes on with."""
+_STALE = ("plan.json", "report.json", "junit.xml", "matrix.md")
+"""What every run writes anew."""
 
 
 class Recorder:
@@ -101,7 +104,9 @@ class Recorder:
         """
         resumed = self._planning.schedule.resumed
         if not resumed:
-            remove_files(self._report_dir, _STALE)
+            remove_files(self._report_dir, _KEPT)
+        remove_files(self._report_dir, _STALE)
+        if not resumed:
             write_identity(self._report_dir, self._identity)
         self._journal = Journal(self._report_dir / "records.jsonl", fresh=not resumed)
         self._environment_reader = threading.Thread(target=self._read_environment, daemon=True)
