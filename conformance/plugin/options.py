@@ -163,6 +163,10 @@ class Options:
             **self.selection(),
             "shard": self.shard,
             "spread-devices": self.spread_devices or None,
+            "cell-timeout": self.cell_timeout,
+            "cell-memory": self.cell_memory,
+            "isolation": self.isolation,
+            "fatal-pattern": [pattern.pattern for pattern in self.fatal_pattern] or None,
         }
         return {name: value for name, value in chosen.items() if value is not None}
 

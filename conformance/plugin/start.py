@@ -99,8 +99,9 @@ def _isolate(session: pytest.Session, recorder: Recorder, chosen: Options) -> No
         return
     processes = getattr(session.config, "workerinput", {}).get("workercount", 1)
     memory = (chosen.cell_memory or 0) * 2**30 or default_memory_limit(processes)
-    seconds = session.config.stash[DURATIONS].seconds
-    limiter = Limiter(chosen.cell_timeout, memory, seconds)
+    # A cell that was cut short at its limit must not raise the limit.
+    recorded = session.config.stash[DURATIONS].ended
+    limiter = Limiter(chosen.cell_timeout, memory, recorded)
     isolation = Isolation(session, recorder, chosen.isolation, limiter, chosen.fatal_pattern)
     session.config.pluginmanager.register(isolation, "conformance-isolation")
 
