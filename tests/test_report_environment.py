@@ -11,7 +11,7 @@ import time
 import pytest
 
 from conformance.report import collect_environment
-from conformance.report.device_probe import probe_device
+from conformance.report.device_probe import RunningProbe
 from conformance.report.environment import commit
 
 BACKEND = """
@@ -80,13 +80,13 @@ def test_backend_that_fails_when_asked(backend, source, problem):
 def test_backend_that_hangs_when_asked(backend):
     start = time.monotonic()
     module = backend("import time; time.sleep(600)")
-    found = probe_device("chip", [module], timeout_s=0.5)
+    found = RunningProbe("chip", [module]).answer(timeout_s=0.5)
     assert found == {"device": {"name": "chip", "problem": "no answer within 0.5 s"}}
     assert time.monotonic() - start < 30
 
 
 def test_unknown_device():
-    assert "problem" in probe_device("nonsense")["device"]
+    assert "problem" in RunningProbe("nonsense").answer()["device"]
 
 
 def test_commit_of_this_checkout_only(monkeypatch, tmp_path):

@@ -7,7 +7,6 @@ folder as ``plan.json``, from which the controller knows it too.
 
 from __future__ import annotations
 
-import threading
 import unittest
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -39,6 +38,7 @@ from conformance.report import (
     write_plan,
     write_reports,
 )
+from conformance.report.device_probe import RunningProbe
 from conformance.report.text import as_unicode, printable
 
 _STILLBORN = 3
@@ -76,8 +76,7 @@ class Recorder:
         self._trouble: str | None = None
         self._collected: set[str] = set()
         self._stillborn = 0
-        self._environment: dict[str, Any] = {}
-        self._environment_reader: threading.Thread | None = None
+        self._probe: RunningProbe | None = None
 
     # Starting
 
@@ -109,19 +108,13 @@ class Recorder:
         if not resumed:
             write_identity(self._report_dir, self._identity)
         self._journal = Journal(self._report_dir / "records.jsonl", fresh=not resumed)
-        self._environment_reader = threading.Thread(target=self._read_environment, daemon=True)
-        self._environment_reader.start()
+        self._probe = RunningProbe(str(self._device), self._device.backend_modules)
 
     def _read_plan(self) -> Plan | None:
         """The plan that a worker wrote, or this process; None before that."""
         if self._plan is None and (self._report_dir / plan_file.NAME).exists():
             self._plan = read_plan(self._report_dir)
         return self._plan
-
-    def _read_environment(self) -> None:
-        self._environment = collect_environment(
-            str(self._device), self._device.backend_modules, self._options.given()
-        )
 
     # Running, in the process that runs the test
 
@@ -276,12 +269,14 @@ class Recorder:
         plan = self._read_plan()
         records = read_journal(self._report_dir / "records.jsonl").records
         if plan is None and not records:
+            self._probe.end()
             return
-        if self._environment_reader is not None:
-            self._environment_reader.join(timeout=60)
+        environment = collect_environment(
+            str(self._device), self._device.backend_modules, self._options.given(), self._probe
+        )
         interrupted = exitstatus == pytest.ExitCode.INTERRUPTED
         cells = plan.cells.values() if plan is not None else ()
-        self._report = build_report(records, cells, self._environment, interrupted)
+        self._report = build_report(records, cells, environment, interrupted)
         try:
             write_reports(self._report_dir, self._report)
         except ReportDirError as error:

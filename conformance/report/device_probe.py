@@ -13,60 +13,87 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from conformance.harness.isolation.nanny import die_with_parent
+
 _MARKER = "device-probe-result:"
+LIMIT_S = 60
+"""How long a device may take to answer, in seconds."""
 _COMMAND = f"from {__name__} import main; main()"
 
 
-def probe_device(
-    device: str, backend_modules: Sequence[str] = (), timeout_s: float = 60.0
-) -> dict[str, Any]:
-    """Ask a new process for torch's build and the device's properties. Never raises.
+class RunningProbe:
+    """A process that asks for torch's build and the device's properties, while others go on.
 
-    The answer has ``torch`` and ``device`` as ``report.json`` has them, or only a ``device`` with
-    a ``problem`` that says why nothing is known.
+    It ends by itself after :data:`LIMIT_S` seconds, or when the thread that started it ends.
     """
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    command = [sys.executable, "-c", _COMMAND, device, *backend_modules]
-    try:
-        with subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            env=environment,
-            start_new_session=True,
-        ) as process:
+
+    def __init__(self, device: str, backend_modules: Sequence[str] = ()) -> None:
+        self._device = device
+        self._output = tempfile.TemporaryFile()  # noqa: SIM115  a pipe would want to be emptied
+        path = os.pathsep.join(filter(None, sys.path))
+        self._process: subprocess.Popen[bytes] | None = None
+        self._problem: str | None = None
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", _COMMAND, device, *backend_modules],
+                stdin=subprocess.DEVNULL,
+                stdout=self._output,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, "PYTHONPATH": path},
+                start_new_session=True,
+            )
+        except OSError as error:
+            self._problem = str(error)
+
+    def answer(self, timeout_s: float = LIMIT_S) -> dict[str, Any]:
+        """Wait for the answer and end the process. Never raises, but for interruptions.
+
+        It has ``torch`` and ``device`` as ``report.json`` has them, or only a ``device`` with a
+        ``problem`` that says why nothing is known.
+        """
+        if self._process is not None:
             try:
-                output, _ = process.communicate(timeout=timeout_s)
-            except BaseException as error:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
-                if not isinstance(error, subprocess.TimeoutExpired):
-                    raise
-                return _problem(device, f"no answer within {timeout_s:g} s")
-    except OSError as error:
-        return _problem(device, str(error))
-    text = output.decode("utf-8", "replace")
-    _, marker, answer = text.rpartition(_MARKER)
-    if marker:
-        # A property may be infinite, which a report cannot hold as a number.
-        with contextlib.suppress(ValueError):  # Another thread may have printed into the line.
-            return json.loads(answer.partition("\n")[0], parse_constant=str)
-    if process.returncode < 0:
-        return _problem(device, f"died of {signal.Signals(-process.returncode).name}")
-    last_line = text.strip().rpartition("\n")[2]
-    return _problem(device, last_line or f"ended with exit code {process.returncode}")
+                self._process.wait(timeout_s)
+            except subprocess.TimeoutExpired:
+                self._problem = f"no answer within {timeout_s:g} s"
+            finally:
+                self.end()
+        found = self._read() if self._problem is None else None
+        return found or {"device": {"name": self._device, "problem": self._problem}}
 
+    def end(self) -> None:
+        """End the process and what it started."""
+        if self._process is not None and self._process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
 
-def _problem(device: str, text: str) -> dict[str, Any]:
-    return {"device": {"name": device, "problem": text}}
+    def _read(self) -> dict[str, Any] | None:
+        self._output.seek(0)
+        text = self._output.read().decode("utf-8", "replace")
+        _, marker, answer = text.rpartition(_MARKER)
+        if marker:
+            # A property may be infinite, which a report cannot hold as a number.
+            with contextlib.suppress(ValueError):  # Another thread may have printed into the line.
+                return json.loads(answer.partition("\n")[0], parse_constant=str)
+        code = self._process.returncode
+        last_line = text.strip().rpartition("\n")[2]
+        self._problem = last_line or f"ended with exit code {code}"
+        if code == -signal.SIGALRM:
+            self._problem = f"no answer within {LIMIT_S} s"
+        elif code < 0:
+            self._problem = f"died of {signal.Signals(-code).name}"
+        return None
 
 
 def main() -> None:
     """Answer on standard output; the arguments are the device and the backend's modules."""
+    die_with_parent()
+    signal.alarm(LIMIT_S)
     device, *modules = sys.argv[1:]
     answer = json.dumps(_describe(device, modules))
     print(f"\n{_MARKER}{answer}", flush=True)

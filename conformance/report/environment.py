@@ -10,19 +10,23 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from conformance.report.device_probe import probe_device
+from conformance.report.device_probe import RunningProbe
 
 
 def collect_environment(
-    device: str, backend_modules: Sequence[str] = (), options: Mapping[str, Any] | None = None
+    device: str,
+    backend_modules: Sequence[str] = (),
+    options: Mapping[str, Any] | None = None,
+    probe: RunningProbe | None = None,
 ) -> dict[str, Any]:
     """The ``environment`` of report.json, JSON values only. Never raises.
 
     ``device`` is the device under test as torch writes it, ``backend_modules`` what is imported to
     register it, ``options`` those of the command line that decide what is run and how. The device
-    is asked in a new process, which takes as long as importing torch: call this once.
+    is asked in a new process, which takes as long as importing torch: ``probe`` is one that was
+    started before.
     """
-    probed = probe_device(device, backend_modules)
+    probed = (probe or RunningProbe(device, backend_modules)).answer()
     return {
         "torch": probed.get("torch") or {"version": version("torch")},
         "device": probed["device"],
