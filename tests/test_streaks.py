@@ -1,0 +1,100 @@
+"""Cells that fail alike in a row: run again where the device is to blame, left alone where not."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+from conformance.harness.cells import Cell
+from conformance.plugin.isolation.streaks import Held, Streak
+from conformance.plugin.planning import PLANNED
+from conformance.plugin.recorder import RECORD
+
+
+def held(op, outcome="pass", signature=None, duration=0.01):
+    planned = SimpleNamespace(cell=Cell("opinfo", "correctness", op, "", "float32"))
+    record = {"outcome": outcome, "signature": signature, "duration_s": duration}
+    return Held(
+        SimpleNamespace(stash={PLANNED: planned}, op=op), [SimpleNamespace(**{RECORD: record})]
+    )
+
+
+class Device:
+    """Answers the streak's questions."""
+
+    def __init__(self, *, broken):
+        self.broken = broken
+        self.asked: list[str] = []
+        self.again: list[tuple[str, str]] = []
+
+    def is_broken(self, canary):
+        self.asked.append(canary.op)
+        return self.broken
+
+    def run_again(self, held_back, after):
+        self.again.append((held_back.item.op, after))
+        return held(held_back.item.op).reports
+
+
+def run(device, *cells):
+    """Feed cells one by one; gives the ops logged after each."""
+    streak = Streak(device.is_broken, device.run_again)
+    logged = []
+    for index, cell in enumerate(cells):
+        ready = streak.add(cell, is_last=index == len(cells) - 1)
+        logged.append([(h.item.op, h.record("outcome")) for h in ready])
+    return logged
+
+
+def lost(op):
+    return held(op, "fail", "device lost")
+
+
+def test_cells_on_a_broken_device_run_again():
+    device = Device(broken=True)
+    logged = run(device, held("a"), held("b"), lost("c"), lost("d"), lost("e"), held("f"))
+    assert logged == [
+        [("a", "pass")],
+        [("b", "pass")],
+        [],
+        [],
+        [("c", "pass"), ("d", "pass"), ("e", "pass")],
+        [("f", "pass")],
+    ]
+    assert device.asked == ["a"]
+    before = "opinfo/correctness/b//float32"
+    assert device.again == [("c", before), ("d", before), ("e", before)]
+
+
+def test_a_working_device_is_asked_once_per_signature():
+    device = Device(broken=False)
+    cells = [held("a"), *map(lost, "bcdefgh"), held("i")]
+    logged = run(device, *cells)
+    assert [entry for step in logged for entry in step] == [
+        (cell.item.op, cell.record("outcome")) for cell in cells
+    ]
+    assert logged[3] == [("b", "fail"), ("c", "fail"), ("d", "fail")]
+    assert logged[4] == [("e", "fail")]
+    assert device.asked == ["a"] and device.again == []
+
+
+def test_other_outcomes_and_signatures_end_a_streak():
+    device = Device(broken=True)
+    other = held("d", "fail", "wrong value")
+    logged = run(device, held("a"), lost("b"), lost("c"), other, held("e", "unsupported"))
+    assert logged == [[("a", "pass")], [], [], [("b", "fail"), ("c", "fail")], [
+        ("d", "fail"), ("e", "unsupported")
+    ]]  # fmt: skip
+    assert device.asked == []
+
+
+def test_nothing_stays_held_at_the_end():
+    device = Device(broken=False)
+    assert run(device, held("a"), lost("b"))[-1] == [("b", "fail")]
+    assert run(device, held("a"), lost("b"), lost("c"))[-1] == [("b", "fail"), ("c", "fail")]
+    assert device.asked == ["a"]
+
+
+def test_without_a_cell_that_passed_nothing_is_held():
+    device = Device(broken=True)
+    slow = held("a", duration=5.0)
+    assert run(device, slow, *map(lost, "bcd"))[1:] == [[(op, "fail")] for op in "bcd"]
