@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import pkgutil
 from pathlib import Path
 from typing import Any
@@ -91,12 +92,18 @@ def start(session: pytest.Session) -> None:
 
 def _isolate(session: pytest.Session, recorder: Recorder, chosen: Options) -> None:
     """Have cells run in a child process, unless this is one."""
+    is_child = getattr(session.config, "workerinput", {}).get("spawned", False)
+    if chosen.isolation == "none" or session.config.option.usepdb or is_child:
+        return
+    if not hasattr(os, "fork"):
+        if chosen.isolation != "auto":
+            raise pytest.UsageError(
+                f"--isolation={chosen.isolation} needs an operating system with fork()"
+            )
+        return
     from conformance.harness.isolation.watchdog import default_memory_limit
     from conformance.plugin.isolation.runner import Isolation, Limiter
-    from conformance.plugin.isolation.spawned import is_spawned
 
-    if chosen.isolation == "none" or session.config.option.usepdb or is_spawned(session.config):
-        return
     processes = getattr(session.config, "workerinput", {}).get("workercount", 1)
     memory = (chosen.cell_memory or 0) * 2**30 or default_memory_limit(processes)
     # A cell that was cut short at its limit must not raise the limit.

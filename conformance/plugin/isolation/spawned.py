@@ -54,11 +54,6 @@ def _input_of_only_worker(config: pytest.Config) -> dict[str, Any]:
     return made.workerinput
 
 
-def is_spawned(config: pytest.Config) -> bool:
-    """Whether this process is such a child."""
-    return getattr(config, "workerinput", {}).get("spawned", False)
-
-
 def _can_be_sent(value: Any) -> bool:
     try:
         pickle.dumps(value)
