@@ -18,7 +18,7 @@ from conformance.plugin.isolation.spawned import COMMAND, description_of
 _START_S = {"fork": 60.0, "spawn": 300.0}
 """How long a child may take until the device has answered."""
 _TRIES = 3
-"""Children in a row that may fail to start before starting one is not tried at every cell."""
+"""Children in a row that may fail to start before it is left alone for a while."""
 _PAUSE_S = 60.0
 """How long after that until it is tried again; it doubles."""
 
@@ -26,9 +26,10 @@ _PAUSE_S = 60.0
 class StartFailed(Exception):
     """No child could be started. ``text`` says what became of it, ``signature`` in short."""
 
-    def __init__(self, text: str, signature: str, stacks: str = "") -> None:
+    def __init__(self, text: str, signature: str, stacks: str, *, is_timeout: bool) -> None:
         super().__init__(text)
         self.text, self.signature, self.stacks = text, signature, stacks
+        self.is_timeout = is_timeout
 
 
 class Children:
@@ -47,14 +48,15 @@ class Children:
         if self._child is None:
             if self._last_failure is not None and time.monotonic() < self._try_again:
                 raise self._last_failure
-            try:
-                self._child = self._start()
-            except StartFailed as failure:
-                self._failures += 1
-                if self._failures >= _TRIES:
-                    pause = _PAUSE_S * 2 ** (self._failures - _TRIES)
-                    self._last_failure, self._try_again = failure, time.monotonic() + pause
-                raise
+            while self._child is None:
+                try:
+                    self._child = self._start()
+                except StartFailed as failure:
+                    self._failures += 1
+                    if self._failures >= _TRIES:
+                        pause = _PAUSE_S * 2 ** (self._failures - _TRIES)
+                        self._last_failure, self._try_again = failure, time.monotonic() + pause
+                        raise
             self._failures, self._last_failure = 0, None
         return self._child
 
@@ -87,10 +89,12 @@ class Children:
     def _find_out(self) -> Child:
         """Settle on a mode: fork, unless the device works in a spawned child and not there."""
         forked, failure, problem = None, None, None
-        try:
-            forked, problem = self._started("fork")
-        except StartFailed as error:
-            failure, problem = error, error.text
+        for _ in range(2):  # it may die or hang by chance, and a spawned child is dear
+            try:
+                forked, problem = self._started("fork")
+                break
+            except StartFailed as error:
+                failure, problem = error, error.text
         if problem is not None:
             try:
                 spawned, still = self._started("spawn")
@@ -119,13 +123,14 @@ class Children:
                 child.send(description_of(self._session.config))
             return child, await_answer(child, Limits(_START_S[mode]), self._each_step)
         except ChildEnded as error:
+            is_timeout = False
             text, signature = describe_returncode(error.returncode)
         except NoAnswer as error:
-            text, signature = error.text, error.signature
+            text, signature, is_timeout = error.text, error.signature, error.is_timeout
         except BaseException:
             child.close()
             raise
-        stacks = stacks_of(child.stacks(), "")
+        stacks = stacks_of(child.stacks(), "", "serve")
         child.close()
         text = f"a fresh process for the device {text}"
-        raise StartFailed(text, f"start: {signature}", stacks)
+        raise StartFailed(text, f"start: {signature}", stacks, is_timeout=is_timeout)

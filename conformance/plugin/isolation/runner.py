@@ -133,7 +133,7 @@ class Isolation:
         try:
             child = self._children.get()
         except StartFailed as error:
-            outcome = Outcome.TIMEOUT if "stuck" in error.signature else Outcome.CRASH
+            outcome = Outcome.TIMEOUT if error.is_timeout else Outcome.CRASH
             text = f"The cell was not run: {error.text}."
             return Ended(outcome, text, error.signature, error.stacks, ran=False)
         began = time.monotonic()
