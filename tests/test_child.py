@@ -102,11 +102,11 @@ ACTIONS = {
 
 
 @pytest.fixture
-def child(tmp_path):
-    made = fork(echo, str(tmp_path))
+def child():
+    made = fork(echo)
     yield made
     made.close()
-    assert not psutil.pid_exists(made.pid)
+    assert not psutil.pid_exists(made.pid) and not os.path.exists(made.scratch)
 
 
 def ask(child: Child, request: str, limits: Limits = GENEROUS):
@@ -120,12 +120,12 @@ def is_running(pid: int) -> bool:
     return False
 
 
-def test_answers_and_ends_when_there_is_no_more(child, tmp_path):
+def test_answers_and_ends_when_there_is_no_more(child):
     assert ask(child, "hello") == "hello"
     assert child.page.read() == "at hello"
     assert ask(child, "pid") == child.pid != os.getpid()
     assert ask(child, "cores") == "0"
-    assert os.path.dirname(ask(child, "temporary")) == str(tmp_path)
+    assert os.path.dirname(ask(child, "temporary")) == child.scratch
     child.send(None)
     with pytest.raises(ChildEnded) as ended:
         await_answer(child, GENEROUS, lambda: None)
@@ -212,24 +212,22 @@ import sys, time
 sys.path[:0] = sys.argv[1:3]
 from test_child import ask, echo
 from conformance.harness.isolation.child import fork
-child = fork(echo, sys.argv[3])
+child = fork(echo)
 print(ask(child, "temporary"), child.pid, *ask(child, "leave_grandchildren"), flush=True)
 child.send("sleep_forever")
 time.sleep(1000)
 """
 
 
-def test_all_ends_with_the_watcher(tmp_path):
-    scratch = tmp_path / "scratch"
-    scratch.mkdir()
+def test_all_ends_with_the_watcher():
     tests = os.path.dirname(os.path.abspath(__file__))
-    command = [sys.executable, "-c", _WATCHER, tests, os.path.dirname(tests), str(scratch)]
+    command = [sys.executable, "-c", _WATCHER, tests, os.path.dirname(tests)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as watcher:
         temporary, *pids = watcher.stdout.readline().split()
         assert os.path.exists(temporary) and all(is_running(int(pid)) for pid in pids)
         watcher.kill()
     deadline = time.monotonic() + 30
-    while any(is_running(int(pid)) for pid in pids) or scratch.exists():
+    while any(is_running(int(pid)) for pid in pids) or os.path.exists(os.path.dirname(temporary)):
         assert time.monotonic() < deadline
         time.sleep(0.05)
 
@@ -246,9 +244,9 @@ while (request := workplace.connection.recv()) is not None:
 """
 
 
-def test_a_spawned_child_is_a_new_interpreter(tmp_path):
+def test_a_spawned_child_is_a_new_interpreter():
     checkout = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    child = spawn([sys.executable, "-c", _SPAWNED, checkout], str(tmp_path))
+    child = spawn([sys.executable, "-c", _SPAWNED, checkout])
     try:
         assert ask(child, "hello") == ("hello", "__main__", True)
         assert child.page.read() == "here"

@@ -13,6 +13,7 @@ import faulthandler
 import mmap
 import os
 import resource
+import shutil
 import signal
 import struct
 import subprocess
@@ -82,10 +83,14 @@ class Page:
 
 
 class Workplace:
-    """What a child finds when it starts: its end of the pipe, the page, and where stacks go."""
+    """What a child finds when it starts.
 
-    def __init__(self, connection: Connection, page: Page, stacks: IO[bytes]) -> None:
+    Its end of the pipe, the page, the file that stacks go to and the folder for temporary files.
+    """
+
+    def __init__(self, connection: Connection, page: Page, stacks: IO[bytes], scratch: str) -> None:
         self.connection, self.page, self.stacks = connection, page, stacks
+        self.scratch = scratch
         self._identity = [_identity(handle) for handle in self._handles()]
 
     def _handles(self) -> tuple[Any, ...]:
@@ -106,6 +111,7 @@ class Workplace:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         with contextlib.suppress(OSError):
             Path("/proc/self/oom_score_adj").write_text("1000")
+        os.environ["TMPDIR"] = tempfile.tempdir = self.scratch
         faulthandler.enable(self.stacks, all_threads=True)
 
 
@@ -117,7 +123,9 @@ def _identity(handle: Any) -> tuple[int, int]:
 class Child:
     """A process and its nanny, seen from the watcher. Made by :func:`fork` or :func:`spawn`."""
 
-    def __init__(self, scratch: str, start: Callable[[Workplace], int]) -> None:
+    def __init__(self, start: Callable[[Workplace], int]) -> None:
+        self.scratch = tempfile.mkdtemp(prefix="conformance-")
+        """The folder where the child makes its temporary files."""
         self.page = Page(tempfile.TemporaryFile())  # noqa: SIM115  closed by close()
         self._stacks = tempfile.TemporaryFile()  # noqa: SIM115
         self.connection, theirs = Pipe()
@@ -132,11 +140,11 @@ class Child:
             self._control.close()
 
             def start_and_let_go() -> int:
-                pid = start(Workplace(theirs, self.page, self._stacks))
+                pid = start(Workplace(theirs, self.page, self._stacks, self.scratch))
                 theirs.close()
                 return pid
 
-            nanny.tend(nannys, start_and_let_go, scratch)
+            nanny.tend(nannys, start_and_let_go, self.scratch)
         theirs.close()
         nannys.close()
         self.pid = self._expect("started")
@@ -196,6 +204,7 @@ class Child:
         self.end()
         for thing in (self.connection, self._control, self.page, self._stacks):
             thing.close()
+        shutil.rmtree(self.scratch, ignore_errors=True)
 
     def _expect(self, word: str) -> int | None:
         """Take the nanny's next message. None when the nanny itself is gone."""
@@ -218,11 +227,8 @@ class Child:
             os.waitpid(self._nanny_pid, 0)
 
 
-def fork(main: Callable[[Workplace], None], scratch: str) -> Child:
-    """A child that runs ``main`` as a copy of this process, and ends when it returns.
-
-    ``scratch`` is the folder where it makes its temporary files.
-    """
+def fork(main: Callable[[Workplace], None]) -> Child:
+    """A child that runs ``main`` as a copy of this process, and ends when it returns."""
 
     def start(workplace: Workplace) -> int:
         pid = os.fork()
@@ -231,7 +237,6 @@ def fork(main: Callable[[Workplace], None], scratch: str) -> Child:
         status = 1
         try:
             workplace.settle()
-            os.environ["TMPDIR"] = tempfile.tempdir = scratch
             main(workplace)
             status = 0
         except BaseException:
@@ -239,11 +244,11 @@ def fork(main: Callable[[Workplace], None], scratch: str) -> Child:
         finally:
             os._exit(status)
 
-    return Child(scratch, start)
+    return Child(start)
 
 
-def spawn(command: Sequence[str], scratch: str) -> Child:
-    """A child that is a new process of ``command``, which gets three descriptors as arguments.
+def spawn(command: Sequence[str]) -> Child:
+    """A child that is a new process of ``command``, which gets four more arguments.
 
     :func:`workplace_of_spawned` makes a Workplace of them.
     """
@@ -253,18 +258,19 @@ def spawn(command: Sequence[str], scratch: str) -> Child:
         numbers = [handle.fileno() for handle in handles]
         path = os.pathsep.join(filter(None, sys.path))
         process = subprocess.Popen(
-            [*command, *map(str, numbers)],
+            [*command, *map(str, numbers), workplace.scratch],
             pass_fds=numbers,
             stdin=subprocess.DEVNULL,
-            env={**os.environ, "TMPDIR": scratch, "PYTHONPATH": path},
+            env={**os.environ, "PYTHONPATH": path},
         )
         process.returncode = 0  # the nanny waits for it by itself
         return process.pid
 
-    return Child(scratch, start)
+    return Child(start)
 
 
 def workplace_of_spawned(arguments: Sequence[str]) -> Workplace:
-    """In a spawned process: the Workplace that its last three arguments stand for."""
-    connection, page, stacks = map(int, arguments[-3:])
-    return Workplace(Connection(connection), Page(open(page, "r+b")), open(stacks, "r+b"))
+    """In a spawned process: the Workplace that its last four arguments stand for."""
+    connection, page, stacks = map(int, arguments[-4:-1])
+    shared, written = os.fdopen(page, "r+b"), os.fdopen(stacks, "r+b")
+    return Workplace(Connection(connection), Page(shared), written, arguments[-1])

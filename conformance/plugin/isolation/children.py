@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 import time
 from collections.abc import Callable
 
@@ -38,7 +36,6 @@ class Children:
     def __init__(self, session: pytest.Session, mode: str, each_step: Callable[[], None]) -> None:
         self._session, self._mode, self._each_step = session, mode, each_step
         self._child: Child | None = None
-        self._scratch = tempfile.mkdtemp(prefix="conformance-")
         self._failures = 0
         self._last_failure: StartFailed | None = None
         self._try_again = 0.0
@@ -65,8 +62,6 @@ class Children:
         if self._child is not None:
             child, self._child = self._child, None
             child.close()
-            shutil.rmtree(self._scratch, ignore_errors=True)
-            self._scratch = tempfile.mkdtemp(prefix="conformance-")
 
     def stop(self, within_s: float) -> None:
         """Let the child end by itself, tearing down what tests set up; end it if it does not."""
@@ -78,7 +73,6 @@ class Children:
                 pass
             finally:
                 self.drop()
-        shutil.rmtree(self._scratch, ignore_errors=True)
 
     def _start(self) -> Child:
         if self._mode == "auto":
@@ -115,9 +109,9 @@ class Children:
     def _started(self, mode: str) -> tuple[Child, str | None]:
         """A child, and what the device did not do in it when asked whether it works."""
         if mode == "fork":
-            child = fork(lambda workplace: serve(workplace, self._session), self._scratch)
+            child = fork(lambda workplace: serve(workplace, self._session))
         else:
-            child = spawn(COMMAND, self._scratch)
+            child = spawn(COMMAND)
         try:
             if mode == "spawn":
                 child.send(description_of(self._session.config))

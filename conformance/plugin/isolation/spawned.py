@@ -75,7 +75,7 @@ class _Serving:
 
 
 def main() -> None:
-    """Be the child. The last three arguments are the descriptors it was given."""
+    """Be the child. The last arguments are those of :func:`workplace_of_spawned`."""
     workplace = workplace_of_spawned(sys.argv)
     workplace.settle()
     description = workplace.connection.recv()
