@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.testing._internal.common_methods_invocations import op_db
 
-from conformance.harness import compare, tolerance
+from conformance.harness import compare, measure, tolerance
 from conformance.harness.compare import Comparison
 
 CPU = torch.device("cpu")
@@ -150,7 +150,7 @@ def test_spacing_is_one_unit_in_the_last_place():
 
     sizes = numpy.array([1.0, 1.5, 2.0, 3e38, 1e-45])
     expected = numpy.spacing(sizes.astype(numpy.float32)).astype(numpy.float64)
-    assert compare.spacing(sizes, torch.float32).tolist() == expected.tolist()
+    assert measure.spacing(sizes, torch.float32).tolist() == expected.tolist()
 
 
 def test_figures_ignore_a_golden_that_answers_another_question():

@@ -4,8 +4,8 @@ Values follow a two-sided rule. A floating-point value is right when it is withi
 of CPU at the same dtype or of the golden (CPU at higher precision), or when its error against the
 golden is at most :data:`SLACK` times the largest error that CPU itself makes at that dtype. The
 second side keeps ill-conditioned results at low precision from failing a backend that rounds
-differently; it is in force only while CPU's own error is itself plausible (:data:`PLAUSIBLE`), so
-an operator whose meaning depends on the dtype cannot make the rule void. Integers and bools are
+differently; it is in force only while CPU's own error is itself plausible (``measure.PLAUSIBLE``),
+so an operator whose meaning depends on the dtype cannot make the rule void. Integers and bools are
 exact.
 
 Metadata is compared too: kind, shape, dtype, device with index, and strides where eager CPU and
@@ -14,6 +14,7 @@ Meta agree on them.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,15 +24,12 @@ import torch
 
 from conformance.harness import tolerance as tolerances
 from conformance.harness.figures import Figures
+from conformance.harness.measure import is_plausible, measure, relative_errors
 from conformance.harness.tolerance import Tolerance
 from conformance.harness.tree import leaves
 
 SLACK = 4.0
 """How many times CPU's own error a device may be off."""
-PLAUSIBLE = 256.0
-"""CPU's own error must be within this many tolerances for the golden's side to count..."""
-PLAUSIBLE_SHARE = 0.1
-"""... and within this share of the golden's largest magnitude."""
 
 
 @dataclass
@@ -73,15 +71,17 @@ def compare(
     Reading ``actual`` back may raise what the device's queued work raised.
     """
     result = Comparison()
-    got, want = list(leaves(actual)), list(leaves(expected))
+    got, want = _flat(actual), _flat(expected)
     if len(got) != len(want) or not _same_container(actual, expected):
         result.problems.append(
             Problem("wrong structure", f"got {_outline(actual)}, expected {_outline(expected)}")
         )
         return result
     high = _matching(golden, want)
+    where = "output"
     for index, (a, e, g) in enumerate(zip(got, want, high, strict=True)):
-        where = f"output {index}" if len(want) > 1 else "output"
+        if len(want) > 1:
+            where = f"output {index}"
         if isinstance(e, torch.Tensor):
             if _same_metadata(result, where, a, e, device):
                 got_cpu = to_cpu(a)  # also raises what is pending, whether or not values count
@@ -111,7 +111,11 @@ _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 def to_cpu(tensor: torch.Tensor) -> torch.Tensor:
     """The tensor's values on the CPU; waits for the device, and raises its pending errors."""
-    return tensor.detach().cpu()
+    return (tensor.detach() if tensor.requires_grad else tensor).cpu()
+
+
+def _flat(value: Any) -> list[Any]:
+    return [value] if isinstance(value, torch.Tensor) else list(leaves(value))
 
 
 def _same_container(a: Any, b: Any) -> bool:
@@ -137,7 +141,7 @@ def _outline(value: Any) -> str:
 
 def _matching(golden: Any, want: list[Any]) -> list[Any]:
     """The golden's leaves, None wherever it has no tensor of the expected shape."""
-    high = list(leaves(golden)) if golden is not None else []
+    high = _flat(golden) if golden is not None else []
     if len(high) != len(want):
         return [None] * len(want)
     return [
@@ -220,14 +224,19 @@ def compare_values(
         return
     if golden is not None and not (golden.dtype.is_floating_point or golden.dtype.is_complex):
         golden = None
+    limit = _limit(tolerance, dtype)
+    plain = measure(None if same and golden is not None else got, expected, golden, limit)
+    if plain is not None:
+        result.figures.merge(plain)
+        return
     e = _wide(expected)
     a = e if same else _wide(got)
     g = None if golden is None else _wide(golden)
-    granted = tolerances.default(dtype)
-    limit = Tolerance(max(tolerance.rtol, granted.rtol), max(tolerance.atol, granted.atol))
     with numpy.errstate(all="ignore"):
         reference = None if g is None else _distance(e, g)
-        plausible = reference is not None and _is_plausible(reference, g, limit)
+        plausible = reference is not None and is_plausible(
+            _largest(reference), _largest(numpy.abs(g)), limit
+        )
         if plausible:
             error = reference if same else _distance(a, g)
             result.figures.merge(_figures(error, g, dtype))
@@ -244,6 +253,12 @@ def compare_values(
                 return
     if wrong.any():
         result.problems.append(_value_problem(where, a, e, wrong, limit))
+
+
+@functools.cache
+def _limit(tolerance: Tolerance, dtype: torch.dtype) -> Tolerance:
+    granted = tolerances.default(dtype)
+    return Tolerance(max(tolerance.rtol, granted.rtol), max(tolerance.atol, granted.atol))
 
 
 def _compare_exact(
@@ -294,13 +309,6 @@ def _close(a: numpy.ndarray, b: numpy.ndarray, limit: Tolerance) -> numpy.ndarra
     return (distance == 0) | (numpy.isfinite(distance) & (distance <= allowed))
 
 
-def _is_plausible(reference: numpy.ndarray, golden: numpy.ndarray, limit: Tolerance) -> bool:
-    """Whether CPU's own error can be rounding, and the golden the answer to the same question."""
-    largest = float(numpy.abs(golden[numpy.isfinite(golden)]).max(initial=0.0))
-    tolerated = limit.atol + limit.rtol * largest
-    return _largest(reference) <= min(PLAUSIBLE * tolerated, limit.atol + PLAUSIBLE_SHARE * largest)
-
-
 def _no_farther(
     error: numpy.ndarray, reference: numpy.ndarray, golden: numpy.ndarray, wrong: numpy.ndarray
 ) -> bool:
@@ -326,20 +334,7 @@ def _figures(error: numpy.ndarray, right: numpy.ndarray, dtype: torch.dtype) -> 
     worst = float(error.max())
     if worst == 0.0:
         return Figures(0.0, 0.0, 0.0)
-    # Below the absolute tolerance, or next to a large value of the same result, a tiny value is as
-    # good as zero: what is relative to it says nothing.
-    floor = max(tolerances.default(dtype).atol, torch.finfo(dtype).eps * float(size.max()))
-    size = numpy.maximum(size, floor)
-    relative = error / size
-    return Figures(worst, float(relative.max()), float((error / spacing(size, dtype)).max()))
-
-
-def spacing(size: numpy.ndarray, dtype: torch.dtype) -> numpy.ndarray:
-    """The distance between neighbouring numbers of ``dtype`` at each magnitude: one ULP there."""
-    info = torch.finfo(dtype)
-    _, exponent = numpy.frexp(size)
-    ulp = numpy.ldexp(info.eps, exponent - 1)
-    return numpy.maximum(ulp, info.tiny * info.eps)
+    return Figures(worst, *relative_errors(error, size, float(size.max()), dtype))
 
 
 def _value_problem(
