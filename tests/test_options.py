@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from commands import command, run
 
+from conformance.plugin.options import OPTIONS
+
 
 @pytest.mark.parametrize(
     ("options", "messages"),
@@ -23,6 +25,14 @@ from commands import command, run
             ["device index out of range: toy:3", "toy:0"],
         ),
         (["--device=cpu", "--report-dir=/proc/nowhere"], ["/proc/nowhere cannot be written"]),
+        (["--device=cpu", "--shard=5/4"], ["--shard: '5/4' is not I/N", "such as 1/4"]),
+        (["--device=cpu", "--durations-from=nowhere"], ["cannot read", "nowhere: No such file"]),
+        (
+            ["--device=toy:0", "--backend-module=toy_backend", "--spread-devices", "-n2"],
+            ["give --device=toy without an index"],
+        ),
+        (["--device=cpu", "--spread-devices"], ["say how many with -n"]),
+        (["--device=cpu", "--spread-devices", "-n2"], ["torch.cpu has no device_count"]),
     ],
 )
 def test_one_message_and_a_usage_error(options, messages, tmp_path):
@@ -70,5 +80,5 @@ def test_an_op_that_matches_nothing_suggests_the_nearest(workers, tmp_path):
 def test_help_names_every_option(tmp_path):
     result = run(command("run", "--help"), tmp_path)
     assert result.returncode == 0
-    for option in ("device", "backend-module", "report-dir", "profile", "area", "op", "dtype"):
+    for option in OPTIONS:
         assert f"--{option} " in result.stdout

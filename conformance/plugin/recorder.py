@@ -156,13 +156,11 @@ class Recorder:
             report.outcome = "failed"
             report.sections = [(name, _without_noise(text)) for name, text in report.sections]
             if outcome is not Outcome.ERROR or not report.longrepr:
-                reason = printable(cell_run.reason or "")
-                report.longrepr = f"{cell_run.cell.id} on {self._device}\n{reason}"
+                report.longrepr = f"{cell_run.cell.id} on {self._device}\n{cell_run.reason}"
         else:
             path, line, _ = item.location
             report.outcome = "skipped"
-            reason = printable(cell_run.reason or "")
-            report.longrepr = (path, line or 0, f"{outcome.word}: {reason}")
+            report.longrepr = (path, line or 0, f"{outcome.word}: {cell_run.reason}")
 
     def record(self, cell_run: run.CellRun, duration: float, nodeid: str) -> Record:
         """The record of a cell that has ended."""
@@ -206,8 +204,10 @@ class Recorder:
         category = "failed" if outcome.is_red else str(outcome).replace("_", " ")
         return category, outcome.letter, (outcome.word, {"yellow": not outcome.is_red})
 
+    @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Journal the record that came with the report."""
+        _make_printable(report)
         if not self._records or self._journal is None:
             return
         values = getattr(report, RECORD, None)
@@ -296,12 +296,24 @@ class Recorder:
             terminalreporter.write_line(self._trouble, red=True)
 
 
+def _make_printable(report: pytest.TestReport) -> None:
+    """Keep what a device printed from doing anything to the terminal."""
+    report.sections = [(name, printable(text)) for name, text in report.sections]
+    if isinstance(report.longrepr, tuple):
+        path, line, reason = report.longrepr
+        report.longrepr = (path, line, printable(reason))
+    elif report.longrepr is not None:
+        text = report.longreprtext
+        if printable(text) != text:
+            report.longrepr = printable(text)
+
+
 def _sendable(value: Any) -> Any:
     if isinstance(value, str):
         return as_unicode(value)
     if isinstance(value, dict):
         return {key: _sendable(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
+    if isinstance(value, list | tuple):
         return type(value)(map(_sendable, value))
     return value
 

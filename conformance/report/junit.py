@@ -44,7 +44,7 @@ def render_junit(report: Mapping[str, Any]) -> bytes:
         suites.setdefault(f"{cell.area}.{cell.check}", []).append(case)
 
     device = report["environment"].get("device", {}).get("name")
-    xml = JUnitXml(f"conformance {device}" if device else "conformance")
+    xml = JUnitXml(_clean(f"conformance {device}") if device else "conformance")
     for name, cases in suites.items():
         suite = TestSuite(name)
         suite.extend(cases)

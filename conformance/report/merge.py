@@ -162,21 +162,21 @@ def _problems(
         shard = Shard(index, len(holders))
         if not found:
             sentences.append(
-                f"shard {shard} is missing: {len(plan.shards[index - 1])} cells were not run"
+                f"shard {shard} is missing, with {len(plan.shards[index - 1])} planned cells"
             )
         elif len(found) > 1:
             folders = ", ".join(str(part.folder) for part in found)
             sentences.append(f"shard {shard} is given {len(found)} times: {folders}")
     for key, what in (
-        ("missing", "cells have no record"),
-        ("doubled", "cells have several records"),
-        ("unplanned", "records belong to no planned cell"),
+        ("missing", "cells without a record"),
+        ("doubled", "cells with several records"),
+        ("unplanned", "cells that were run but are not planned"),
     ):
         cells = list(report[key])
         if cells:
             names = "".join(f"\n  {cell}" for cell in cells[:_NAMED])
             more = f"\n  and {len(cells) - _NAMED} more, in report.json"
-            sentences.append(f"{len(cells)} {what}:{names}{more if len(cells) > _NAMED else ''}")
+            sentences.append(f"{what} ({len(cells)}):{names}{more if len(cells) > _NAMED else ''}")
     return sentences
 
 

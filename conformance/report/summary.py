@@ -15,6 +15,7 @@ from conformance.report.text import shorten
 _SIGNATURES = 10
 _RERUNS = 5
 _WIDTH = 100
+_SUBJECT_WIDTH = 300
 _COLOURS = {"red": 31, "green": 32, "yellow": 33}
 _WORDS = {Outcome.PASS.value: "passed", Outcome.FAIL.value: "failed"}
 _ERRORS = {"max_abs_error": "absolute", "max_rel_error": "relative", "max_ulp_error": "ULP"}
@@ -58,7 +59,7 @@ def subject(report: Mapping[str, Any]) -> str:
     if backends:
         text += f" ({', '.join(backends)})"
     version = environment.get("torch", {}).get("version")
-    return f"{text} on torch {version}" if version else text
+    return shorten(f"{text} on torch {version}" if version else text, _SUBJECT_WIDTH)
 
 
 def _outcomes(summary: Mapping[str, Any], paint: _Paint) -> list[str]:
