@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
@@ -51,15 +51,17 @@ class OnDevice:
     """Runs samples of one op at one dtype on a device, tracing the path that they take.
 
     A trace costs as much as several small operators, so a call is traced when its outline (ranks
-    and contiguity of tensors, values of flags and strings, kinds of other arguments) is new here.
-    What a backend declares to have run on the CPU is read around every call.
+    and contiguity of tensors, values of flags and strings, kinds of other arguments) is new here,
+    and no longer once a call has fallen back, the worst that there is.
     """
 
     def __init__(self, device: Device) -> None:
         self.device = device
         self.torch_device = device.torch_device
         self._declared = DeclaredFallbacks(device.module if device.type != "cpu" else None)
+        self._declared.start()
         self._traced: set[Any] = set()
+        self._fell_back = False
 
     def call(self, op: OpInfo, sample: SampleInput) -> DeviceCall:
         """Carry the sample over and call ``op`` with it.
@@ -67,27 +69,62 @@ class OnDevice:
         Raises StageError with what the device raised. Queued work may raise later, when results
         are read.
         """
-        carrier = Carrier(self.torch_device)
-        with stage("moving the arguments to the device"):
-            args = keep_cpu_arguments(op, sample, carrier.carry(arguments(sample)))
-        where: AbstractContextManager[Any] = nullcontext()
-        if not (carrier.moved_tensors or carrier.rewrote_device):
-            where = self.torch_device  # a factory that leaves the device to the default
-        outline = _outline(arguments(sample))
-        self._declared.start()
-        if outline in self._traced:
+        carrier, args, where = self._carry(op, sample)
+        if self._is_traced(sample):
             path = None
             with stage("calling the operator"), where:
                 outputs = call(op, args)
         else:
-            self._traced.add(outline)
             trace = Trace()
             with stage("calling the operator"), where, trace.record():
                 outputs = call(op, args)
             path = path_of(trace.calls, self.device.type)
-        if self._declared.since_start():
-            path = Path.FALLBACK
+            self._fell_back = path is Path.FALLBACK
         return DeviceCall(outputs, carrier.bases, path, carrier.notes)
+
+    def declares_fallback(self, op: OpInfo, samples: Iterable[SampleInput]) -> bool:
+        """Whether the backend declares that a call of one of the samples ran on the CPU.
+
+        Call it once the samples have run. Its account is read at both ends of the run, not around
+        each call; where it has grown, which copying arguments may have done as well, the calls are
+        repeated one by one. False where a trace has told as much already.
+        """
+        if self._fell_back or not self._declared.since_start():
+            return False
+        return any(self._declares_fallback(op, sample) for sample in samples)
+
+    def _declares_fallback(self, op: OpInfo, sample: SampleInput) -> bool:
+        try:
+            _, args, where = self._carry(op, sample)
+            self._declared.start()
+            with stage("calling the operator"), where:
+                call(op, args)
+        except StageError:
+            return False
+        finally:
+            self.device.drain()
+        return bool(self._declared.since_start())
+
+    def _carry(
+        self, op: OpInfo, sample: SampleInput
+    ) -> tuple[Carrier, Any, AbstractContextManager[Any]]:
+        """The arguments on the device, and the context that the call needs."""
+        carrier = Carrier(self.torch_device)
+        with stage("moving the arguments to the device"):
+            args = keep_cpu_arguments(op, sample, carrier.carry(arguments(sample)))
+        if carrier.moved_tensors or carrier.rewrote_device:
+            return carrier, args, nullcontext()
+        return carrier, args, self.torch_device  # a factory that leaves the device to the default
+
+    def _is_traced(self, sample: SampleInput) -> bool:
+        """Whether the path of the sample's call is known, or not worth knowing."""
+        if self._fell_back:
+            return True
+        outline = _outline(arguments(sample))
+        if outline in self._traced:
+            return True
+        self._traced.add(outline)
+        return False
 
 
 def _outline(value: Any) -> Any:

@@ -51,7 +51,7 @@ class SampleVerdicts:
     def add(self, judged: tuple[DeviceCall, Comparison]) -> None:
         """Add the verdict on the sample that is being judged."""
         called, comparison = judged
-        self._path = path.worst(self._path, called.path)
+        self.add_path(called.path)
         self._run.figures.merge(comparison.figures)
         self._notes.update(dict.fromkeys(called.notes))
         if comparison.problems:
@@ -59,6 +59,10 @@ class SampleVerdicts:
             self._count(Outcome.FAIL, text, comparison.problems[0].kind)
         else:
             self._counts[Outcome.PASS] += 1
+
+    def add_path(self, taken: path.Path | None) -> None:
+        """Add the path that some call took, where it is known."""
+        self._path = path.worst(self._path, taken)
 
     def _count(self, outcome: Outcome, text: str, signature: str) -> None:
         self._counts[outcome] += 1

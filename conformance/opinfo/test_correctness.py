@@ -18,6 +18,7 @@ from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 from conformance.harness import compare, device, golden, plan, random, samples, ties, tolerance
 from conformance.harness.compare import Comparison, Problem
 from conformance.harness.oncall import DeviceCall, OnDevice, stage
+from conformance.harness.path import Path
 from conformance.harness.testcase import ConformanceTestCase
 from conformance.harness.transfer import Carrier
 from conformance.harness.tree import map_leaves, tensors
@@ -32,10 +33,13 @@ class TestCorrectness(ConformanceTestCase):
         """All samples of the op at the dtype."""
         checker = SampleChecker(op, dtype)
         verdicts = SampleVerdicts(self.cell_run, op)
-        for index, sample in enumerate(samples.sample_inputs(op, dtype)):
+        inputs = samples.sample_inputs(op, dtype)
+        for index, sample in enumerate(inputs):
             reference = golden.reference(op, sample, dtype)
             with verdicts.sample(index, sample):
                 verdicts.add(checker.check(sample, reference))
+        if checker.on_device.declares_fallback(op, inputs):
+            verdicts.add_path(Path.FALLBACK)
         verdicts.finish()
 
 
