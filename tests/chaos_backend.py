@@ -1,0 +1,89 @@
+"""A backend module that wrecks its process: the bundled backend with faults at chosen cells.
+
+The environment variable CHAOS_PLAN names a JSON file: an object from cell id to the name of a fault
+of :mod:`chaos_faults`. When a kernel of such a cell's operator is called for the first time in a
+process, the fault strikes there. Without the variable nothing strikes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+import chaos_faults
+import torch
+import torch_accel  # noqa: F401
+
+from conformance.harness import run
+
+PLAN = "CHAOS_PLAN"
+OPERATORS = {
+    **{
+        name: name
+        for name in (
+            "sin", "cos", "tan", "exp", "sqrt", "neg", "reciprocal", "floor", "ceil", "sign",
+            "sigmoid", "tanh", "erf", "log", "log2", "log10", "log1p", "expm1", "sinh", "cosh",
+            "asin", "acos", "atan", "rsqrt", "trunc", "maximum", "minimum", "atan2", "hypot",
+            "flip", "roll", "isnan", "sgn", "angle",
+        )
+    },
+    **{name: f"{name}.Tensor" for name in ("add", "sub", "mul", "eq", "ne", "lt", "gt", "le", "ge",
+                                           "fmod", "remainder")},
+    "nn.functional.relu": "relu",
+}  # fmt: skip
+"""Operators at which faults strike, by OpInfo's name, with the overload that they reach."""
+_EVERY_CELL = ("_copy_from", "empty.memory_format", "empty_strided")
+"""Overloads that nearly every cell calls: a broken device shows at them too."""
+
+_struck: set[str] = set()
+_used_by: int | None = None
+
+
+def _plan() -> dict[str, str]:
+    path = os.environ.get(PLAN)
+    if path is None:
+        return {}
+    with open(path) as file:
+        return json.load(file)
+
+
+_planned = _plan()
+
+
+def _use() -> None:
+    global _used_by
+    if _used_by != os.getpid():
+        _used_by = os.getpid()
+        chaos_faults.first_use()
+    chaos_faults.check_device()
+
+
+def _strike(operator: str) -> None:
+    try:
+        cell = run.current().cell
+    except RuntimeError:
+        return  # the harness tries the device outside of any cell
+    fault = _planned.get(cell.id)
+    if fault is not None and cell.op == operator and cell.id not in _struck:
+        _struck.add(cell.id)
+        chaos_faults.FAULTS[fault].strike()
+
+
+def _interpose(overload: str, operator: str | None) -> None:
+    own = torch.library.get_kernel(f"aten::{overload}", "PrivateUse1")
+
+    def kernel(keyset: Any, *args: Any, **kwargs: Any) -> Any:
+        _use()
+        if operator is not None:
+            _strike(operator)
+        return own.call_boxed(keyset, *args, **kwargs)
+
+    _library.impl(overload, kernel, "PrivateUse1", with_keyset=True)
+
+
+_library = torch.library.Library("aten", "IMPL")
+for _name, _overload in OPERATORS.items():
+    _interpose(_overload, _name)
+for _overload in _EVERY_CELL:
+    _interpose(_overload, None)

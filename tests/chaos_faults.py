@@ -1,0 +1,407 @@
+"""What a broken kernel may do to its process, and what a run must then say of the cell.
+
+Each function of :data:`FAULTS` is called inside a kernel of the device under test, before its own
+work; one that returns lets the kernel compute as usual. Nothing here knows of the harness.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+FOR_EVER = 3600
+STATE = "CHAOS_STATE"
+"""Environment variable: a folder for the marks of faults that strike once in a run."""
+FATAL_ERROR = "accel driver: unrecoverable fault 719, the context is lost"
+MOST_MEMORY = 6 << 30
+"""Bytes at which a memory eater that nothing stops gives up, to spare the machine."""
+
+
+class DeviceLost(RuntimeError):
+    """What every call on a broken device raises."""
+
+
+broken: str | None = None
+"""The message of the errors that every further call in this process raises."""
+hangs_at_start = False
+"""Whether the first use of the device in the next process is to hang, once."""
+
+
+def _forever() -> None:
+    while True:
+        time.sleep(FOR_EVER)
+
+
+# Deaths
+
+
+def segfault() -> None:
+    ctypes.string_at(8)
+
+
+def abort() -> None:
+    os.abort()
+
+
+def exit_3() -> None:
+    os._exit(3)
+
+
+def exit_0() -> None:
+    os._exit(0)
+
+
+def killed() -> None:
+    """As the kernel's out-of-memory killer does it."""
+    os.kill(os.getpid(), signal.SIGKILL)
+    time.sleep(FOR_EVER)
+
+
+def terminated() -> None:
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(FOR_EVER)
+
+
+def dies_in_a_thread() -> None:
+    threading.Thread(target=ctypes.string_at, args=(8,)).start()
+    time.sleep(FOR_EVER)
+
+
+def dies_once() -> None:
+    if _first_time("dies_once"):
+        ctypes.string_at(8)
+
+
+def dies_and_hangs_the_next_start() -> None:
+    _first_time("hang_at_start")
+    ctypes.string_at(8)
+
+
+def eats_memory() -> None:
+    held = []
+    while len(held) < MOST_MEMORY >> 26:
+        held.append(bytearray(b"x") * (1 << 26))
+        time.sleep(0.01)
+    os._exit(99)
+
+
+# Exceptions that mean the end of a process
+
+
+def sys_exit() -> None:
+    sys.exit(3)
+
+
+def keyboard_interrupt() -> None:
+    raise KeyboardInterrupt
+
+
+def generator_exit() -> None:
+    raise GeneratorExit
+
+
+# Hangs
+
+
+def sleeps() -> None:
+    time.sleep(FOR_EVER)
+
+
+def deadlocks() -> None:
+    lock = threading.Lock()
+    lock.acquire()
+    lock.acquire()
+
+
+def sleeps_with_gil() -> None:
+    ctypes.PyDLL(None).sleep(FOR_EVER)
+
+
+def pauses_with_gil() -> None:
+    while True:
+        ctypes.PyDLL(None).pause()
+
+
+def spins() -> None:
+    while True:
+        pass
+
+
+def computes() -> None:
+    import torch
+
+    a = torch.ones(200, 200)
+    until = time.monotonic() + 120
+    while time.monotonic() < until:
+        a @ a
+
+
+def ignores_signals() -> None:
+    for number in (signal.SIGABRT, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    _forever()
+
+
+def hangs_with_children() -> None:
+    _leave_children()
+    _forever()
+
+
+# Processes and threads
+
+
+def children_then_death() -> None:
+    _leave_children()
+    ctypes.string_at(8)
+
+
+def children_left() -> None:
+    _leave_children()
+
+
+def threads_left() -> None:
+    for daemon in (True, False):
+        for _ in range(4):
+            threading.Thread(target=_forever, daemon=daemon).start()
+
+
+def forks_and_returns() -> None:
+    """Both processes go on, as after a kernel's helper that forgot to exec."""
+    os.fork()
+
+
+def _leave_children() -> None:
+    """A child, one in a session of its own, and one whose parent is gone, all hanging."""
+    if os.fork() == 0:
+        _hang_for_good()
+    if os.fork() == 0:
+        os.setsid()
+        _hang_for_good()
+    middle = os.fork()
+    if middle == 0:
+        os.setsid()
+        if os.fork() == 0:
+            _hang_for_good()
+        os._exit(0)
+    os.waitpid(middle, 0)
+
+
+def _hang_for_good() -> None:
+    try:
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
+        _forever()
+    finally:
+        os._exit(1)
+
+
+# The process's surroundings
+
+
+def prints_junk() -> None:
+    junk = bytes(range(256)) * 512 + b"\x1b[2J\x1b]0;title\x07\x1b[31m\r\n\x00\xff\xfe"
+    for number, stream in ((1, sys.stdout), (2, sys.stderr)):
+        os.write(number, junk)
+        stream.write(junk.decode("latin-1"))
+        stream.write("\udcff\n")
+        stream.flush()
+
+
+def closes_descriptors() -> None:
+    os.closerange(3, 4096)
+
+
+def closes_output() -> None:
+    os.close(1)
+    os.close(2)
+
+
+def scribbles() -> None:
+    """Writes to every descriptor that it did not open."""
+    for number in range(3, 256):
+        try:
+            os.set_blocking(number, False)
+            os.write(number, b"\x80\x00}{scribble\n" * 8)
+        except OSError:
+            continue
+
+
+def changes_directory() -> None:
+    os.chdir(tempfile.mkdtemp())
+    os.rmdir(os.getcwd())
+
+
+def leaves_files() -> None:
+    import torch
+
+    Path(tempfile.mkdtemp(), "left").write_bytes(b"x" * 4096)
+    tempfile.mkstemp()
+    before = torch.multiprocessing.get_sharing_strategy()
+    torch.multiprocessing.set_sharing_strategy("file_system")
+    shared = torch.ones(1000).share_memory_()
+    torch.multiprocessing.set_sharing_strategy(before)
+    _kept.append(shared)
+
+
+def leaves_files_and_dies() -> None:
+    leaves_files()
+    ctypes.string_at(8)
+
+
+_kept: list[object] = []
+
+
+def changes_handlers() -> None:
+    """Takes the handlers that a harness may have set for its own use."""
+    import faulthandler
+
+    faulthandler.disable()
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+        signal.signal(number, signal.SIG_DFL)
+    ctypes.string_at(8)
+
+
+# The device
+
+
+def breaks_the_device() -> None:
+    global broken
+    broken = "an earlier kernel left the device in an unusable state"
+    raise DeviceLost(broken)
+
+
+def raises_fatally() -> None:
+    global broken
+    broken = FATAL_ERROR
+    raise DeviceLost(broken)
+
+
+def check_device() -> None:
+    """Called at every use of the device: raises if an earlier fault broke it."""
+    if broken is not None:
+        raise DeviceLost(broken)
+
+
+def first_use() -> None:
+    """Called at the first use of the device in a process: hangs once where a fault arranged it."""
+    if _taken_back("hang_at_start"):
+        _forever()
+
+
+def _mark(name: str) -> Path:
+    return Path(os.environ[STATE], name)
+
+
+def _first_time(name: str) -> bool:
+    try:
+        _mark(name).touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    return True
+
+
+def _taken_back(name: str) -> bool:
+    if STATE not in os.environ:
+        return False
+    try:
+        _mark(name).rename(_mark(name + ".done"))
+    except FileNotFoundError:
+        return False
+    return True
+
+
+# What must be said of them
+
+DEATH = "crash"
+HANG = "timeout"
+STUCK, COMPUTING = r"(?i)\bstuck\b", r"(?i)\bcomputing\b"
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A fault and the record that it must lead to."""
+
+    strike: Callable[[], None]
+    outcomes: tuple[str, ...]
+    reason: tuple[str, ...] = ()
+    """Patterns that the reason must match."""
+    stack: bool = True
+    """Whether the reason must name the function in a Python stack."""
+    rerun: str | None = None
+    """Outcome of the second run; None where a second run is not asked for."""
+    quick: bool = True
+    """Whether it ends without waiting for the watchdog."""
+    breaks_device: bool = False
+    """Whether later cells in the same process fail for it."""
+
+    @property
+    def name(self) -> str:
+        return self.strike.__name__
+
+
+def _dies(strike: Callable[[], None], *reason: str, stack: bool = True) -> Fault:
+    return Fault(strike, (DEATH,), reason, stack, rerun=DEATH)
+
+
+def _hangs(strike: Callable[[], None], *reason: str, stack: bool = True) -> Fault:
+    return Fault(strike, (HANG,), reason, stack, rerun=HANG, quick=False)
+
+
+def _breaks(strike: Callable[[], None], *reason: str) -> Fault:
+    return Fault(strike, ("fail",), reason, stack=False, breaks_device=True)
+
+
+def _harmless(strike: Callable[[], None]) -> Fault:
+    return Fault(strike, ("pass",), stack=False)
+
+
+FAULTS = {
+    fault.name: fault
+    for fault in (
+        _dies(segfault, "SIGSEGV"),
+        _dies(abort, "SIGABRT"),
+        _dies(exit_3, r"(?i)exit.*\b3\b", stack=False),
+        _dies(exit_0, r"(?i)exit.*\b0\b", stack=False),
+        _dies(killed, "SIGKILL", stack=False),
+        _dies(terminated, "SIGTERM", stack=False),
+        _dies(dies_in_a_thread, "SIGSEGV"),
+        _dies(changes_handlers, "SIGSEGV", stack=False),
+        _dies(children_then_death, "SIGSEGV"),
+        _dies(leaves_files_and_dies, "SIGSEGV"),
+        _dies(eats_memory, "(?i)memory", stack=False),
+        _dies(dies_and_hangs_the_next_start, "SIGSEGV"),
+        Fault(dies_once, (DEATH,), ("SIGSEGV",), rerun="pass"),
+        _hangs(sleeps, STUCK),
+        _hangs(deadlocks, STUCK),
+        _hangs(sleeps_with_gil, STUCK),
+        _hangs(pauses_with_gil, STUCK),
+        _hangs(spins, COMPUTING),
+        _hangs(computes, COMPUTING),
+        _hangs(ignores_signals, STUCK, stack=False),
+        _hangs(hangs_with_children, STUCK),
+        Fault(sys_exit, ("crash", "fail"), ("SystemExit",), stack=False),
+        Fault(keyboard_interrupt, ("crash", "fail"), ("KeyboardInterrupt",), stack=False),
+        Fault(generator_exit, ("crash", "fail"), ("GeneratorExit",), stack=False),
+        _breaks(breaks_the_device, "unusable state"),
+        _breaks(raises_fatally, "unrecoverable fault 719"),
+        _harmless(children_left),
+        _harmless(threads_left),
+        _harmless(forks_and_returns),
+        _harmless(prints_junk),
+        _harmless(changes_directory),
+        _harmless(leaves_files),
+        _dies(closes_descriptors, "(?i)descriptor|pipe", stack=False),
+        _dies(closes_output, "(?i)descriptor", stack=False),
+        Fault(scribbles, ("pass", "crash"), stack=False),
+    )
+}
+"""Every fault by name."""
