@@ -51,12 +51,12 @@ def _plan() -> dict[str, str]:
 _planned = _plan()
 
 
-def _use() -> None:
+def _use(simple: bool) -> None:
     global _used_by
     if _used_by != os.getpid():
         _used_by = os.getpid()
         chaos_faults.first_use()
-    chaos_faults.check_device()
+    chaos_faults.check_device(simple=simple)
 
 
 def _strike(operator: str) -> None:
@@ -72,9 +72,10 @@ def _strike(operator: str) -> None:
 
 def _interpose(overload: str, operator: str | None) -> None:
     own = torch.library.get_kernel(f"aten::{overload}", "PrivateUse1")
+    simple = operator in (None, "add")
 
     def kernel(keyset: Any, *args: Any, **kwargs: Any) -> Any:
-        _use()
+        _use(simple)
         if operator is not None:
             _strike(operator)
         return own.call_boxed(keyset, *args, **kwargs)

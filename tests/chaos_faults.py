@@ -30,9 +30,9 @@ class DeviceLost(RuntimeError):
 
 
 broken: str | None = None
-"""The message of the errors that every further call in this process raises."""
-hangs_at_start = False
-"""Whether the first use of the device in the next process is to hang, once."""
+"""The message of the errors that further calls in this process raise."""
+simple_calls_work = True
+"""Whether a broken device still allocates, copies and adds."""
 
 
 def _forever() -> None:
@@ -274,20 +274,29 @@ def changes_handlers() -> None:
 
 
 def breaks_the_device() -> None:
-    global broken
-    broken = "an earlier kernel left the device in an unusable state"
-    raise DeviceLost(broken)
+    """From now on every call raises."""
+    _break("an earlier kernel left the device in an unusable state", simple=False)
+
+
+def breaks_its_kernels() -> None:
+    """From now on every kernel raises, but memory, copies and additions work."""
+    _break("an earlier kernel left the compute units in an unusable state", simple=True)
 
 
 def raises_fatally() -> None:
-    global broken
-    broken = FATAL_ERROR
+    """As :func:`breaks_its_kernels`, by an error that the vendor knows to be fatal."""
+    _break(FATAL_ERROR, simple=True)
+
+
+def _break(message: str, *, simple: bool) -> None:
+    global broken, simple_calls_work
+    broken, simple_calls_work = message, simple
     raise DeviceLost(broken)
 
 
-def check_device() -> None:
+def check_device(*, simple: bool) -> None:
     """Called at every use of the device: raises if an earlier fault broke it."""
-    if broken is not None:
+    if broken is not None and not (simple and simple_calls_work):
         raise DeviceLost(broken)
 
 
@@ -392,6 +401,7 @@ FAULTS = {
         Fault(keyboard_interrupt, ("crash", "fail"), ("KeyboardInterrupt",), stack=False),
         Fault(generator_exit, ("crash", "fail"), ("GeneratorExit",), stack=False),
         _breaks(breaks_the_device, "unusable state"),
+        _breaks(breaks_its_kernels, "unusable state"),
         _breaks(raises_fatally, "unrecoverable fault 719"),
         _harmless(children_left),
         _harmless(threads_left),

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chaos_faults import FAULTS, STATE
+from chaos_faults import FATAL_ERROR, FAULTS, STATE
 from commands import command, environment
 
 from conformance.harness.cells import Cell
@@ -76,6 +76,7 @@ class Run:
     def start(self, *more: str) -> subprocess.Popen[bytes]:
         """Start it, in a session of its own; what it prints goes to the file ``output``."""
         arguments = ["--device=accel", f"--report-dir={self.report_dir}", *self._modules]
+        arguments += ["--cell-memory=2", f"--fatal-pattern={FATAL_ERROR}"]
         with (self.folder / "output").open("wb") as output:
             self.process = subprocess.Popen(
                 command("run", *arguments, *self.options, *more),
