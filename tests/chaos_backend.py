@@ -51,12 +51,13 @@ def _plan() -> dict[str, str]:
 _planned = _plan()
 
 
-def _use(simple: bool) -> None:
+def _use(*args: Any) -> None:
     global _used_by
     if _used_by != os.getpid():
         _used_by = os.getpid()
         chaos_faults.first_use()
-    chaos_faults.check_device(simple=simple)
+    elements = args[0].numel() if isinstance(args[0], torch.Tensor) else 0
+    chaos_faults.check_device(elements)
 
 
 def _strike(operator: str) -> None:
@@ -72,10 +73,9 @@ def _strike(operator: str) -> None:
 
 def _interpose(overload: str, operator: str | None) -> None:
     own = torch.library.get_kernel(f"aten::{overload}", "PrivateUse1")
-    simple = operator in (None, "add")
 
     def kernel(keyset: Any, *args: Any, **kwargs: Any) -> Any:
-        _use(simple)
+        _use(*args)
         if operator is not None:
             _strike(operator)
         return own.call_boxed(keyset, *args, **kwargs)

@@ -31,8 +31,9 @@ class DeviceLost(RuntimeError):
 
 broken: str | None = None
 """The message of the errors that further calls in this process raise."""
-simple_calls_work = True
-"""Whether a broken device still allocates, copies and adds."""
+small_calls_work = False
+"""Whether a broken device still computes a few elements."""
+_FEW = 8
 
 
 def _forever() -> None:
@@ -275,28 +276,28 @@ def changes_handlers() -> None:
 
 def breaks_the_device() -> None:
     """From now on every call raises."""
-    _break("an earlier kernel left the device in an unusable state", simple=False)
+    _break("an earlier kernel left the device in an unusable state", small=False)
 
 
-def breaks_its_kernels() -> None:
-    """From now on every kernel raises, but memory, copies and additions work."""
-    _break("an earlier kernel left the compute units in an unusable state", simple=True)
+def breaks_big_calls() -> None:
+    """From now on every call on more than a few elements raises."""
+    _break("an earlier kernel left most compute units in an unusable state", small=True)
 
 
 def raises_fatally() -> None:
-    """As :func:`breaks_its_kernels`, by an error that the vendor knows to be fatal."""
-    _break(FATAL_ERROR, simple=True)
+    """As :func:`breaks_big_calls`, by an error that the vendor knows to be fatal."""
+    _break(FATAL_ERROR, small=True)
 
 
-def _break(message: str, *, simple: bool) -> None:
-    global broken, simple_calls_work
-    broken, simple_calls_work = message, simple
+def _break(message: str, *, small: bool) -> None:
+    global broken, small_calls_work
+    broken, small_calls_work = message, small
     raise DeviceLost(broken)
 
 
-def check_device(*, simple: bool) -> None:
+def check_device(elements: int) -> None:
     """Called at every use of the device: raises if an earlier fault broke it."""
-    if broken is not None and not (simple and simple_calls_work):
+    if broken is not None and not (small_calls_work and elements <= _FEW):
         raise DeviceLost(broken)
 
 
@@ -401,7 +402,7 @@ FAULTS = {
         Fault(keyboard_interrupt, ("crash", "fail"), ("KeyboardInterrupt",), stack=False),
         Fault(generator_exit, ("crash", "fail"), ("GeneratorExit",), stack=False),
         _breaks(breaks_the_device, "unusable state"),
-        _breaks(breaks_its_kernels, "unusable state"),
+        _breaks(breaks_big_calls, "unusable state"),
         _breaks(raises_fatally, "unrecoverable fault 719"),
         _harmless(children_left),
         _harmless(threads_left),

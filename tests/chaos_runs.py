@@ -150,7 +150,11 @@ class Run:
         while True:
             shared &= _shared_memory()
             found = [f"process {pid}: {_command_line(pid)}" for pid in self.processes()]
-            found += [f"temporary file {path}" for path in self.temporary.iterdir()]
+            found += [
+                f"temporary file {path}"
+                for path in self.temporary.iterdir()
+                if not path.name.startswith("pytest-of-")  # pytest keeps its own on purpose
+            ]
             found += [f"shared memory {name}" for name in shared]
             if not found or time.monotonic() > deadline:
                 return found

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -101,8 +102,9 @@ class Isolation:
 
     def _log(self, held: Held) -> None:
         item = held.item
-        for report in held.reports:
-            item.ihook.pytest_runtest_logreport(report=report)
+        with _as_current(item):
+            for report in held.reports:
+                item.ihook.pytest_runtest_logreport(report=report)
         item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
 
     def _check_controller(self) -> None:
@@ -255,6 +257,22 @@ class Isolation:
             if hasattr(report, RECORD):
                 getattr(report, RECORD)["rerun_after"] = after
         return reports
+
+
+@contextlib.contextmanager
+def _as_current(item: pytest.Item) -> Iterator[None]:
+    """Have pytest-xdist's worker take reports for this test's, though it has gone on to another."""
+    plugins = item.config.pluginmanager.get_plugins()
+    worker = next((p for p in plugins if type(p).__name__ == "WorkerInteractor"), None)
+    if worker is None:
+        yield
+        return
+    now = worker.item_index
+    worker.item_index = item.session.items.index(item)
+    try:
+        yield
+    finally:
+        worker.item_index = now
 
 
 def _outcome_of(reports: list[pytest.TestReport]) -> Outcome:
