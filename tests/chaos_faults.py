@@ -226,16 +226,6 @@ def closes_output() -> None:
     os.close(2)
 
 
-def scribbles() -> None:
-    """Writes to every descriptor that it did not open."""
-    for number in range(3, 256):
-        try:
-            os.set_blocking(number, False)
-            os.write(number, b"\x80\x00}{scribble\n" * 8)
-        except OSError:
-            continue
-
-
 def changes_directory() -> None:
     os.chdir(tempfile.mkdtemp())
     os.rmdir(os.getcwd())
@@ -412,7 +402,6 @@ FAULTS = {
         _harmless(leaves_files),
         _dies(closes_descriptors, "(?i)descriptor|pipe", stack=False),
         _dies(closes_output, "(?i)descriptor", stack=False),
-        Fault(scribbles, ("pass", "crash"), stack=False),
     )
 }
 """Every fault by name."""

@@ -47,7 +47,7 @@ def serve(workplace: Workplace, session: pytest.Session) -> None:
     warnings.showwarning = warnings._showwarning_orig  # type: ignore[attr-defined]
     devices.current().make_current()
     probe = DeviceProbe(devices.current())
-    connection = workplace.connection
+    connection, pid = workplace.connection, os.getpid()
     connection.send(probe.problem)
     items = {item.nodeid: item for item in session.items}
     while (request := connection.recv()) is not None:
@@ -56,6 +56,8 @@ def serve(workplace: Workplace, session: pytest.Session) -> None:
             _write_native_stacks(workplace)
         run.on_progress(workplace.page.write, in_detail=request.in_detail)
         reports = _run(items, request, workplace)
+        if os.getpid() != pid:
+            os._exit(0)  # a fork by the cell that came back here: one answer is enough
         broken = probe.ask()
         if not workplace.is_intact():
             _end(workplace, "the cell closed or replaced file descriptors that were not its own")
