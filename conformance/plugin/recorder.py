@@ -331,9 +331,9 @@ def _conclude_from_exception(cell_run: run.CellRun, error: BaseException) -> Non
     cell_run.outcome = None
     if isinstance(error, (unittest.SkipTest, pytest.skip.Exception)):
         cell_run.conclude(Outcome.NOT_APPLICABLE, str(error) or "skipped")
-    elif isinstance(error, SystemExit):
-        text = f"raised SystemExit({error.code!r}), which ends a process"
-        cell_run.conclude(Outcome.CRASH, text, "SystemExit")
+    elif not isinstance(error, Exception):
+        text = f"raised {error!r}, which ends a process"
+        cell_run.conclude(Outcome.CRASH, text, type(error).__name__)
     else:
         text = errors.describe_exception(error)
         cell_run.conclude(Outcome.ERROR, text, errors.signature(error))

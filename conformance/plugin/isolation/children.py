@@ -13,8 +13,8 @@ from conformance.harness.isolation.watchdog import Limits, NoAnswer, await_answe
 from conformance.plugin.isolation.serve import serve
 from conformance.plugin.isolation.spawned import COMMAND, description_of
 
-_START_S = {"fork": 60.0, "spawn": 300.0}
-"""How long a child may take until the device has answered."""
+_START_S = {"fork": 20.0, "spawn": 120.0}
+"""How long a child may take until the device has answered, unless a cell may take longer."""
 _TRIES = 3
 """Children in a row that may fail to start before it is left alone for a while."""
 _PAUSE_S = 60.0
@@ -31,9 +31,19 @@ class StartFailed(Exception):
 
 
 class Children:
-    """Keeps one child alive. ``each_step`` is called while waiting for a start."""
+    """Keeps one child alive. ``each_step`` is called while waiting for a start.
 
-    def __init__(self, session: pytest.Session, mode: str, each_step: Callable[[], None]) -> None:
+    ``start_s``: how long a start may take at least, in seconds.
+    """
+
+    def __init__(
+        self,
+        session: pytest.Session,
+        mode: str,
+        each_step: Callable[[], None],
+        start_s: float = 0.0,
+    ) -> None:
+        self._start_s = start_s
         self._session, self._mode, self._each_step = session, mode, each_step
         self._child: Child | None = None
         self._failures = 0
@@ -115,7 +125,9 @@ class Children:
         try:
             if mode == "spawn":
                 child.send(description_of(self._session.config))
-            return child, await_answer(child, Limits(_START_S[mode]), self._each_step)
+            return child, await_answer(
+                child, Limits(max(_START_S[mode], self._start_s)), self._each_step
+            )
         except ChildEnded as error:
             is_timeout = False
             text, signature = describe_returncode(error.returncode)

@@ -98,5 +98,10 @@ class Streak:
         if not self._is_broken(self._canary):
             self._innocent.add(self._held[0].record("signature"))
             return self.release()
-        self._held = [Held(held.item, self._run_again(held, after)) for held in self._held]
+        again: list[Held] = []
+        for held in self._held:
+            again.append(Held(held.item, self._run_again(held, after)))
+            if again[-1].record("signature") == held.record("signature"):
+                after = planned_of(held.item).cell.id  # it is the one that breaks the device
+        self._held = again
         return self.release()
