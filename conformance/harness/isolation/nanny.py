@@ -28,7 +28,8 @@ _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _TIDY = ("multiprocessing.resource_tracker", "torch_shm_manager")
 """Helpers that remove shared memory once the processes they serve are gone."""
-_TIDY_S, _GIVE_UP_S = 1.0, 10.0
+_TIDY_S, _GIVE_UP_S = 4.0, 10.0
+"""torch's helper takes two seconds to notice that it is alone."""
 _POLL_S = 0.02
 
 

@@ -47,7 +47,7 @@ def serve(workplace: Workplace, session: pytest.Session) -> None:
     warnings.showwarning = warnings._showwarning_orig  # type: ignore[attr-defined]
     devices.current().make_current()
     probe = DeviceProbe(devices.current())
-    connection, pid = workplace.connection, os.getpid()
+    connection, pid, folder = workplace.connection, os.getpid(), os.getcwd()
     connection.send(probe.problem)
     items = {item.nodeid: item for item in session.items}
     while (request := connection.recv()) is not None:
@@ -55,6 +55,7 @@ def serve(workplace: Workplace, session: pytest.Session) -> None:
         if request.in_detail:
             _write_native_stacks(workplace)
         run.on_progress(workplace.page.write, in_detail=request.in_detail)
+        os.chdir(folder)
         reports = _run(items, request, workplace)
         if os.getpid() != pid:
             os._exit(0)  # a fork by the cell that came back here: one answer is enough
