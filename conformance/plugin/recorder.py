@@ -331,7 +331,7 @@ def _conclude_from_exception(cell_run: run.CellRun, error: BaseException) -> Non
     cell_run.outcome = None
     if isinstance(error, (unittest.SkipTest, pytest.skip.Exception)):
         cell_run.conclude(Outcome.NOT_APPLICABLE, str(error) or "skipped")
-    elif not isinstance(error, Exception):
+    elif not isinstance(error, (Exception, pytest.fail.Exception)):
         text = f"raised {error!r}, which ends a process"
         cell_run.conclude(Outcome.CRASH, text, type(error).__name__)
     else:
