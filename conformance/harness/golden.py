@@ -15,7 +15,7 @@ import torch
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
 from conformance.harness import random
-from conformance.harness.samples import arguments, call
+from conformance.harness.samples import call, parcel
 from conformance.harness.transfer import Carrier
 from conformance.harness.tree import tensors
 
@@ -48,7 +48,7 @@ def reference(op: OpInfo, sample: SampleInput, dtype: torch.dtype) -> Reference:
     Raises what the operator raises on the CPU at ``dtype``.
     """
     carrier = Carrier(_CPU)
-    args = carrier.carry(arguments(sample))
+    args = carrier.carry(parcel(sample))
     with random.watch_draws() as watch:
         outputs = call(op, args)
     result = Reference(outputs, carrier.bases, watch.drew)
@@ -64,7 +64,7 @@ def _golden(op: OpInfo, sample: SampleInput, dtype: torch.dtype, outputs: Any) -
     try:
         torch.set_default_dtype(torch.float64)
         with random.keep_cpu_state():
-            return call(op, Carrier(_CPU, _HIGHER).carry(arguments(sample)))
+            return call(op, Carrier(_CPU, _HIGHER).carry(parcel(sample)))
     except Exception:
         return None
     finally:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +12,7 @@ from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
 from conformance.harness.device import Device
 from conformance.harness.path import DeclaredFallbacks, Path, Trace, path_of
-from conformance.harness.samples import arguments, call, keep_cpu_arguments
+from conformance.harness.samples import arguments, call, keep_cpu_arguments, parcel
 from conformance.harness.transfer import Carrier
 
 
@@ -24,15 +24,18 @@ class StageError(Exception):
         self.stage, self.error = stage, error
 
 
-@contextmanager
-def stage(name: str) -> Iterator[None]:
-    """Turn what the device raises inside into a StageError."""
-    try:
-        yield
-    except StageError:
-        raise
-    except Exception as error:
-        raise StageError(name, error) from error
+class stage:
+    """Context: turn what the device raises inside into a StageError."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
+        if isinstance(error, Exception) and not isinstance(error, StageError):
+            raise StageError(self._name, error) from error
 
 
 @dataclass
@@ -111,7 +114,7 @@ class OnDevice:
         """The arguments on the device, and the context that the call needs."""
         carrier = Carrier(self.torch_device)
         with stage("moving the arguments to the device"):
-            args = keep_cpu_arguments(op, sample, carrier.carry(arguments(sample)))
+            args = keep_cpu_arguments(op, sample, carrier.carry(parcel(sample)))
         if carrier.moved_tensors or carrier.rewrote_device:
             return carrier, args, nullcontext()
         return carrier, args, self.torch_device  # a factory that leaves the device to the default

@@ -74,19 +74,21 @@ def keep_cpu_state() -> Iterator[None]:
         torch.default_generator.set_state(state)
 
 
-@contextmanager
-def watch_draws() -> Iterator[DrawWatch]:
-    """Watch the CPU's default generator and restore its state at the end."""
-    global _watch
-    outer, _watch = _watch, DrawWatch()
-    state = torch.default_generator.get_state()
-    try:
-        yield _watch
-    finally:
-        watch, _watch = _watch, outer
-        if not torch.equal(state, torch.default_generator.get_state()):
+class watch_draws:
+    """Context: watch the CPU's default generator and restore its state at the end."""
+
+    def __enter__(self) -> DrawWatch:
+        global _watch
+        self._outer, _watch = _watch, DrawWatch()
+        self._state = torch.default_generator.get_state()
+        return _watch
+
+    def __exit__(self, *_exc_info: object) -> None:
+        global _watch
+        watch, _watch = _watch, self._outer
+        if not torch.equal(self._state, torch.default_generator.get_state()):
             watch.drew = True
-            torch.default_generator.set_state(state)
+            torch.default_generator.set_state(self._state)
 
 
 @contextmanager

@@ -19,6 +19,7 @@ import torch
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
 from conformance.harness.errors import shorten
+from conformance.harness.transfer import Parcel
 from conformance.harness.tree import map_leaves
 
 _KEPT = 4
@@ -62,8 +63,19 @@ def sample_inputs(
 
 
 def arguments(sample: SampleInput) -> _Arguments:
-    """The sample's input, args and kwargs as one value that a Carrier can carry."""
+    """The sample's input, args and kwargs as one value."""
     return sample.input, tuple(sample.args), sample.kwargs
+
+
+_last: tuple[SampleInput | None, Parcel] = None, Parcel(())
+
+
+def parcel(sample: SampleInput) -> Parcel:
+    """The arguments, taken apart to be carried. A sample is carried several times on end."""
+    global _last
+    if _last[0] is not sample:
+        _last = sample, Parcel(arguments(sample))
+    return _last[1]
 
 
 # Operators that document an argument as a tensor on the CPU whatever the device, by its position

@@ -97,7 +97,7 @@ class SampleChecker:
 
     def _on_meta(self, sample: SampleInput) -> Any:
         meta = Carrier(torch.device("meta"))
-        return samples.call(self.op, meta.carry(samples.arguments(sample)))
+        return samples.call(self.op, meta.carry(samples.parcel(sample)))
 
     def _changed_arguments(
         self, sample: SampleInput, called: DeviceCall, reference: golden.Reference
@@ -109,7 +109,7 @@ class SampleChecker:
             if compare.bit_equal(got, theirs):
                 continue
             untouched = Carrier(torch.device("cpu"))
-            untouched.carry(samples.arguments(sample))
+            untouched.carry(samples.parcel(sample))
             where = f"storage {index} of the arguments"
             if compare.bit_equal(untouched.bases[index], theirs):
                 problems.append(Problem("argument changed", f"{where} was written to"))
@@ -130,7 +130,7 @@ class SampleChecker:
 
         def on_cpu(seed: int) -> list[torch.Tensor]:
             with random.seeded(seed):
-                args = Carrier(torch.device("cpu")).carry(samples.arguments(sample))
+                args = Carrier(torch.device("cpu")).carry(samples.parcel(sample))
                 return list(tensors(samples.call(self.op, args)))
 
         with stage("drawing repeatedly"):
