@@ -20,7 +20,7 @@ class DeviceProbe:
     def __init__(self, device: Device) -> None:
         self._device = device
         self._values = torch.arange(4.0)
-        self._questions: list[Callable[[], None]] = []
+        self._ask: Callable[[], None] | None = None
         self.problem: str | None = None
         """What did not work at the start, if anything."""
         for question in (self._copy, self._add):
@@ -29,15 +29,15 @@ class DeviceProbe:
             except Exception as error:
                 self.problem = self.problem or describe_exception(error)
             else:
-                self._questions.append(question)
+                self._ask = question  # the second asks for the first as well
 
     def ask(self) -> str | None:
         """None if all still works, else what went wrong, in a line."""
-        for question in self._questions:
-            try:
-                question()
-            except Exception as error:
-                return describe_exception(error)
+        try:
+            if self._ask is not None:
+                self._ask()
+        except Exception as error:
+            return describe_exception(error)
         return None
 
     def _copy(self) -> None:

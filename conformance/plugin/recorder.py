@@ -132,6 +132,8 @@ class Recorder:
     ) -> Iterator[None]:
         """Attach the cell's record to its test's report, with the outcome in pytest's terms."""
         report = yield
+        if PLANNED in item.stash:
+            report.sections = _without_noise(report.sections)
         ended = call.when == "call" or (call.when == "setup" and call.excinfo is not None)
         if ended and PLANNED in item.stash:
             cell_run = item.stash.get(_RUN, None) or run.CellRun(item.stash[PLANNED].cell)
@@ -154,7 +156,6 @@ class Recorder:
             return
         if outcome.is_red:
             report.outcome = "failed"
-            report.sections = [(name, _without_noise(text)) for name, text in report.sections]
             if outcome is not Outcome.ERROR or not report.longrepr:
                 report.longrepr = f"{cell_run.cell.id} on {self._device}\n{cell_run.reason}"
         else:
@@ -322,8 +323,15 @@ _NOISE = "Unsupported memory profiling device"
 """What the profiler that traces calls prints for each allocation on a device it does not know."""
 
 
-def _without_noise(text: str) -> str:
-    return "".join(line for line in text.splitlines(keepends=True) if _NOISE not in line)
+def _without_noise(sections: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """What a test printed, without the noise and what is empty without it."""
+    kept = []
+    for name, text in sections:
+        if _NOISE in text:
+            text = "".join(line for line in text.splitlines(keepends=True) if _NOISE not in line)
+        if text:
+            kept.append((name, text))
+    return kept
 
 
 def _conclude_from_exception(cell_run: run.CellRun, error: BaseException) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 
 def as_unicode(text: str) -> str:
     r"""The text with halves of surrogate pairs, which no encoding takes, as escapes: ``\udc80``."""
@@ -12,9 +14,15 @@ def as_unicode(text: str) -> str:
 
 def printable(text: str) -> str:
     """The text with escapes for all that is no printable character, but for line ends and tabs."""
-    return "".join(
-        c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text
-    )
+    return _PERHAPS_NOT.sub(_escaped, text)
+
+
+_PERHAPS_NOT = re.compile(r"[^\n\t -~]")
+
+
+def _escaped(match: re.Match[str]) -> str:
+    character = match[0]
+    return character if character.isprintable() else character.encode("unicode_escape").decode()
 
 
 def shorten(text: str, width: int) -> str:

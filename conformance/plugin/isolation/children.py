@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import pytest
 
@@ -49,6 +51,7 @@ class Children:
         self._failures = 0
         self._last_failure: StartFailed | None = None
         self._try_again = 0.0
+        self._imported: dict[str, None] = {}
 
     def get(self) -> Child:
         """The child, started if there is none. Raises StartFailed."""
@@ -66,6 +69,16 @@ class Children:
                         raise
             self._failures, self._last_failure = 0, None
         return self._child
+
+    def note_imports(self, modules: Iterable[str]) -> None:
+        """What a child imported late: the next one is forked with it, to be quick."""
+        self._imported.update(dict.fromkeys(modules))
+
+    def _import(self) -> None:
+        for module in self._imported:
+            with contextlib.suppress(Exception):
+                importlib.import_module(module)
+        self._imported.clear()
 
     def drop(self) -> None:
         """End the child. The next one starts anew, with nothing left of this one."""
@@ -119,6 +132,7 @@ class Children:
     def _started(self, mode: str) -> tuple[Child, str | None]:
         """A child, and what the device did not do in it when asked whether it works."""
         if mode == "fork":
+            self._import()
             child = fork(lambda workplace: serve(workplace, self._session))
         else:
             child = spawn(COMMAND)

@@ -159,6 +159,7 @@ class Isolation:
             self._children.drop()
             raise
         else:
+            self._children.note_imports(answer.imported)
             return self._judge(item, answer.reports, answer.broken)
         ended.duration_s = time.monotonic() - began
         ended.note = child.page.read()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import faulthandler
 import os
+import sys
 import warnings
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -36,6 +37,8 @@ class Answer(NamedTuple):
     reports: list[dict[str, Any]]
     broken: str | None
     """What no longer works on the device, if it did when the process started."""
+    imported: list[str]
+    """Modules of torch, and those that it needs, that were imported for the test."""
 
 
 def serve(workplace: Workplace, session: pytest.Session) -> None:
@@ -50,6 +53,9 @@ def serve(workplace: Workplace, session: pytest.Session) -> None:
     connection, pid, folder = workplace.connection, os.getpid(), os.getcwd()
     connection.send(probe.problem)
     items = {item.nodeid: item for item in session.items}
+    imports = _Imports()
+    # It costs half a millisecond a test. What is logged goes to the captured stderr as it is.
+    session.config.pluginmanager.unregister(name="logging-plugin")
     while (request := connection.recv()) is not None:
         workplace.page.write("")
         if request.in_detail:
@@ -62,8 +68,25 @@ def serve(workplace: Workplace, session: pytest.Session) -> None:
         broken = probe.ask()
         if not workplace.is_intact():
             _end(workplace, "the cell closed or replaced file descriptors that were not its own")
-        connection.send(Answer(reports, broken))
+        connection.send(Answer(reports, broken, imports.new()))
     session._setupstate.teardown_exact(None)
+
+
+class _Imports:
+    """Notes what is imported late, so that the next child can be forked with it."""
+
+    _PACKAGES = ("torch", "sympy")
+
+    def __init__(self) -> None:
+        self._known = len(sys.modules)
+
+    def new(self) -> list[str]:
+        """The modules imported since the last call, in their order."""
+        before, self._known = self._known, len(sys.modules)
+        if self._known == before:
+            return []
+        names = list(sys.modules)[before:]
+        return [name for name in names if name.partition(".")[0] in self._PACKAGES]
 
 
 def _run(
