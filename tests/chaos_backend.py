@@ -68,6 +68,7 @@ def _strike(operator: str) -> None:
     fault = _planned.get(cell.id)
     if fault is not None and cell.op == operator and cell.id not in _struck:
         _struck.add(cell.id)
+        chaos_faults.mark(fault)
         chaos_faults.FAULTS[fault].strike()
 
 

@@ -297,13 +297,18 @@ def first_use() -> None:
         _forever()
 
 
-def _mark(name: str) -> Path:
+def mark(fault: str) -> None:
+    """Leave word that the fault strikes now."""
+    _path_of_mark(f"struck.{fault}").touch()
+
+
+def _path_of_mark(name: str) -> Path:
     return Path(os.environ[STATE], name)
 
 
 def _first_time(name: str) -> bool:
     try:
-        _mark(name).touch(exist_ok=False)
+        _path_of_mark(name).touch(exist_ok=False)
     except FileExistsError:
         return False
     return True
@@ -313,7 +318,7 @@ def _taken_back(name: str) -> bool:
     if STATE not in os.environ:
         return False
     try:
-        _mark(name).rename(_mark(name + ".done"))
+        _path_of_mark(name).rename(_path_of_mark(name + ".done"))
     except FileNotFoundError:
         return False
     return True

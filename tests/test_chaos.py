@@ -1,22 +1,17 @@
-"""Random cells wreck their process: each is told for what it is, and no other cell suffers.
-
-CHAOS_SEED chooses other cells. CHAOS_ROUNDS=N runs the big run N times, each with another seed and
-one process more.
-"""
+"""Random cells wreck their process: each is told for what it is, and no other cell suffers."""
 
 from __future__ import annotations
 
 import importlib.util
-import os
 
 import pytest
 from chaos_faults import FAULTS
-from chaos_runs import OPERATORS, SEED, Run, clean_records, complaints, strike
+from chaos_runs import LONG, OPERATORS, SEED, Run, clean_records, complaints, strike
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("torch_accel") is None, reason="the bundled backend is not installed"
 )
-ROUNDS = int(os.environ.get("CHAOS_ROUNDS", "1"))
+ROUNDS = 4 if LONG else 1
 FEW_OPERATORS = "sin,exp,sqrt,neg,sign,log,add,mul,eq,atan2,roll,sgn"
 QUICK = [name for name, fault in FAULTS.items() if fault.quick]
 
