@@ -131,23 +131,14 @@ class Recorder:
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Iterator[None]:
         """Attach the cell's record to its test's report, with the outcome in pytest's terms."""
-        raised = call.excinfo
-        has_failed = raised is not None and isinstance(raised.value, run.CellFailed)
-        if has_failed:
-            # The reason stands for the traceback, which takes pytest some 15 ms to write out.
-            brief = pytest.fail.Exception(str(raised.value), pytrace=False)
-            call.excinfo = pytest.ExceptionInfo.from_exc_info((type(brief), brief, raised.tb))
-        try:
-            report = yield
-        finally:
-            call.excinfo = raised
+        report = yield
         if PLANNED in item.stash:
             report.sections = _without_noise(report.sections)
         ended = call.when == "call" or (call.when == "setup" and call.excinfo is not None)
         if ended and PLANNED in item.stash:
             cell_run = item.stash.get(_RUN, None) or run.CellRun(item.stash[PLANNED].cell)
-            if raised is not None and not has_failed:
-                _conclude_from_exception(cell_run, raised.value)
+            if call.excinfo is not None and not isinstance(call.excinfo.value, run.CellFailed):
+                _conclude_from_exception(cell_run, call.excinfo.value)
             self._translate(report, item, cell_run)
             record = self.record(cell_run, call.duration, item.nodeid)
             setattr(report, RECORD, record.to_json())

@@ -14,7 +14,7 @@ import conformance
 from conformance.harness import device as devices
 from conformance.harness.selection import Selection, SelectionError
 from conformance.harness.shards import Shard, ShardError
-from conformance.plugin import logs, options
+from conformance.plugin import brief, logs, options
 from conformance.plugin.options import Options
 from conformance.plugin.planning import DURATIONS, Planning, Schedule
 from conformance.plugin.recorder import Recorder
@@ -79,6 +79,7 @@ def start(session: pytest.Session) -> None:
     config.addinivalue_line("filterwarnings", "ignore")
     planning = Planning(config, schedule, selection)
     config.pluginmanager.register(planning, "conformance-planning")
+    config.pluginmanager.register(brief, "conformance-brief")
     config.pluginmanager.register(logs, "conformance-logs")
     recorder = Recorder(config, device, report_dir, chosen, planning, identity)
     config.pluginmanager.register(recorder, "conformance-recorder")
