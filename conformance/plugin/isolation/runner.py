@@ -88,7 +88,8 @@ class Isolation:
         item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
         reports = self._reports(item, nextitem)
         for held in self._streak.add(Held(item, reports), is_last=nextitem is None):
-            self._log(held)
+            with contextlib.nullcontext() if held.item is item else _as_current(held.item):
+                self._log(held)
         return True
 
     @pytest.hookimpl(tryfirst=True)
@@ -96,15 +97,15 @@ class Isolation:
         """Report what was still held back, and end the child."""
         try:
             for held in self._streak.release():
-                self._log(held)
+                with _as_current(held.item):
+                    self._log(held)
         finally:
             self._children.stop(_TEARDOWN_S)
 
     def _log(self, held: Held) -> None:
         item = held.item
-        with _as_current(item):
-            for report in held.reports:
-                item.ihook.pytest_runtest_logreport(report=report)
+        for report in held.reports:
+            item.ihook.pytest_runtest_logreport(report=report)
         item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
 
     def _check_controller(self) -> None:

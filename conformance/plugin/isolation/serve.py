@@ -54,8 +54,6 @@ def serve(workplace: Workplace, session: pytest.Session) -> None:
     connection.send(probe.problem)
     items = {item.nodeid: item for item in session.items}
     imports = _Imports()
-    # It costs half a millisecond a test. What is logged goes to the captured stderr as it is.
-    session.config.pluginmanager.unregister(name="logging-plugin")
     while (request := connection.recv()) is not None:
         workplace.page.write("")
         if request.in_detail:
