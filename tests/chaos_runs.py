@@ -11,10 +11,13 @@ import json
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
+import tempfile
 import time
 import uuid
+import weakref
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -56,10 +59,12 @@ class Run:
     ) -> None:
         self.folder, self.plan, self.options = folder, plan or {}, options
         self.mark = uuid.uuid4().hex
-        self.temporary = folder / "tmp"
+        # Short, since torch makes a socket below it, whose path may have 107 characters.
+        self.temporary = Path(tempfile.mkdtemp(prefix="chaos-"))
+        weakref.finalize(self, shutil.rmtree, self.temporary, ignore_errors=True)
         self.report_dir = folder / "report"
         self._state = folder / "state"
-        for path in (folder, self.temporary, self._state):
+        for path in (folder, self._state):
             path.mkdir(parents=True, exist_ok=True)
         self._modules = ["--backend-module=chaos_backend"] if plan is not None else []
         self.replan(self.plan)
