@@ -52,7 +52,10 @@ def _timed(run: Run) -> tuple[float, float]:
     """Wall and CPU seconds of the run."""
     wall, cpu = time.monotonic(), _cpu()
     run.finish(timeout=7200)
-    return time.monotonic() - wall, _cpu() - cpu
+    figures = time.monotonic() - wall, _cpu() - cpu
+    for left in run.leftovers():
+        print(f"left: {left}")
+    return figures
 
 
 def _cpu() -> float:

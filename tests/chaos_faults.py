@@ -326,8 +326,6 @@ def _taken_back(name: str) -> bool:
 
 # What must be said of them
 
-DEATH = "crash"
-HANG = "timeout"
 STUCK, COMPUTING = r"(?i)\bstuck\b", r"(?i)\bcomputing\b"
 
 
@@ -354,11 +352,11 @@ class Fault:
 
 
 def _dies(strike: Callable[[], None], *reason: str, stack: bool = True) -> Fault:
-    return Fault(strike, (DEATH,), reason, stack, rerun=DEATH)
+    return Fault(strike, ("crash",), reason, stack, rerun="crash")
 
 
 def _hangs(strike: Callable[[], None], *reason: str, stack: bool = True) -> Fault:
-    return Fault(strike, (HANG,), reason, stack, rerun=HANG, quick=False)
+    return Fault(strike, ("timeout",), reason, stack, rerun="timeout", quick=False)
 
 
 def _breaks(strike: Callable[[], None], *reason: str) -> Fault:
@@ -383,8 +381,8 @@ FAULTS = {
         _dies(children_then_death, "SIGSEGV"),
         _dies(leaves_files_and_dies, "SIGSEGV"),
         _dies(eats_memory, "(?i)memory", stack=False),
-        _dies(dies_and_hangs_the_next_start, "SIGSEGV"),
-        Fault(dies_once, (DEATH,), ("SIGSEGV",), rerun="pass"),
+        Fault(dies_and_hangs_the_next_start, ("crash",), ("SIGSEGV",), rerun="crash", quick=False),
+        Fault(dies_once, ("crash",), ("SIGSEGV",), rerun="pass"),
         _hangs(sleeps, STUCK),
         _hangs(deadlocks, STUCK),
         _hangs(sleeps_with_gil, STUCK),

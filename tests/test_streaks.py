@@ -21,8 +21,8 @@ def held(op, outcome="pass", signature=None, duration=0.01):
 class Device:
     """Answers the streak's questions."""
 
-    def __init__(self, *, broken):
-        self.broken = broken
+    def __init__(self, *, broken, breaker=""):
+        self.broken, self.breaker = broken, breaker
         self.asked: list[str] = []
         self.again: list[tuple[str, str]] = []
 
@@ -32,6 +32,8 @@ class Device:
 
     def run_again(self, held_back, after):
         self.again.append((held_back.item.op, after))
+        if held_back.item.op == self.breaker:
+            return held_back.reports
         return held(held_back.item.op).reports
 
 
@@ -79,12 +81,37 @@ def test_a_working_device_is_asked_once_per_signature():
 
 def test_other_outcomes_and_signatures_end_a_streak():
     device = Device(broken=True)
-    other = held("d", "fail", "wrong value")
-    logged = run(device, held("a"), lost("b"), lost("c"), other, held("e", "unsupported"))
-    assert logged == [[("a", "pass")], [], [], [("b", "fail"), ("c", "fail")], [
-        ("d", "fail"), ("e", "unsupported")
-    ]]  # fmt: skip
+    other = held("c", "fail", "wrong value")
+    logged = run(device, held("a"), lost("b"), other, held("d", "unsupported"), lost("e"))
+    assert logged[1:] == [
+        [],
+        [("b", "fail")],
+        [("c", "fail"), ("d", "unsupported")],
+        [("e", "fail")],
+    ]
     assert device.asked == []
+
+
+def test_two_alike_and_another_that_goes_wrong_are_enough():
+    device = Device(broken=True)
+    other = held("d", "fail", "wrong value")
+    logged = run(device, held("a"), lost("b"), lost("c"), other, held("e"))
+    assert logged[3:] == [[("b", "pass"), ("c", "pass"), ("d", "pass")], [("e", "pass")]]
+    device = Device(broken=True)
+    crashed = held("d", "crash", "SIGSEGV")
+    logged = run(device, held("a"), lost("b"), lost("c"), crashed, held("e"))
+    assert logged[3:] == [[("b", "pass"), ("c", "pass"), ("d", "crash")], [("e", "pass")]]
+    device = Device(broken=True)
+    logged = run(device, held("a"), lost("b"), lost("c"), held("d"))
+    assert logged[3:] == [[("b", "fail"), ("c", "fail"), ("d", "pass")]]
+
+
+def test_the_cell_that_breaks_the_device_fails_again_and_is_blamed():
+    device = Device(broken=True, breaker="b")
+    logged = run(device, held("a"), lost("b"), lost("c"), lost("d"))
+    assert logged[3] == [("b", "fail"), ("c", "pass"), ("d", "pass")]
+    blamed = "opinfo/correctness/b//float32"
+    assert device.again == [("b", "opinfo/correctness/a//float32"), ("c", blamed), ("d", blamed)]
 
 
 def test_nothing_stays_held_at_the_end():

@@ -53,6 +53,11 @@ class Children:
         self._try_again = 0.0
         self._imported: dict[str, None] = {}
 
+    @property
+    def has_one(self) -> bool:
+        """Whether there is a child at the moment."""
+        return self._child is not None
+
     def get(self) -> Child:
         """The child, started if there is none. Raises StartFailed."""
         if self._child is None:

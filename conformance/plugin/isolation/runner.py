@@ -245,7 +245,12 @@ class Isolation:
     # What the streak asks
 
     def _is_broken(self, canary: pytest.Item) -> bool:
-        """Whether a cell that passed before no longer does. A child that is broken is ended."""
+        """Whether a cell that passed before no longer does. A child that is broken is ended.
+
+        One that is gone cannot be asked and is taken for broken.
+        """
+        if not self._children.has_one:
+            return True
         again = self._attempt(canary, None)
         if not isinstance(again, Ended) and _outcome_of(again) is Outcome.PASS:
             return False

@@ -59,6 +59,8 @@ class Streak:
         """Take a cell's reports; gives back those that can be logged now, in order."""
         ready: list[Held] = []
         if not self._is_alike(held):
+            if len(self._held) > 1 and held.record("outcome") != Outcome.PASS.value:
+                return self._end_early(held, is_last=is_last)
             ready = self.release()
         if self._is_suspect(held):
             self._held.append(held)
@@ -77,6 +79,13 @@ class Streak:
         if ready:
             self._before = planned_of(ready[-1].item).cell.id
         return ready
+
+    def _end_early(self, held: Held, *, is_last: bool) -> list[Held]:
+        """Settle a short streak that ended with a cell which went wrong in another way."""
+        if held.record("outcome") == Outcome.FAIL.value:
+            self._held.append(held)
+            return self._settle()
+        return [*self._settle(), *self.add(held, is_last=is_last)]
 
     def _is_alike(self, held: Held) -> bool:
         return not self._held or self._held[0].record("signature") == held.record("signature")
