@@ -37,7 +37,7 @@ def assert_survived(run, clean):
 @pytest.mark.parametrize("round_", range(ROUNDS))
 def test_forty_bad_cells_of_five_hundred(tmp_path, clean, round_):
     plan = strike(clean, list(FAULTS), 40, SEED + round_)
-    options = [f"--op={OPERATORS}", "--cell-timeout=3", f"-n{2 + round_}"]
+    options = [f"--op={OPERATORS}", "--cell-timeout=4", f"-n{2 + round_}"]
     run = Run(tmp_path, plan, *options)
     assert_survived(run, clean)
 
@@ -45,5 +45,5 @@ def test_forty_bad_cells_of_five_hundred(tmp_path, clean, round_):
 def test_one_process_survives_as_well(tmp_path, clean):
     few = {cell: clean[cell] for cell in clean if clean[cell]["op"] in FEW_OPERATORS.split(",")}
     plan = strike(few, [*QUICK, "sleeps_with_gil", "spins"], len(QUICK) + 2)
-    run = Run(tmp_path, plan, f"--op={FEW_OPERATORS}", "--cell-timeout=3", "-n0")
+    run = Run(tmp_path, plan, f"--op={FEW_OPERATORS}", "--cell-timeout=4", "-n0")
     assert_survived(run, few)
