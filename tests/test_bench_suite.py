@@ -38,7 +38,9 @@ def test_by_default_everything_runs_on_the_reference_backend():
     assert options.check == ["opinfo/correctness"]
 
 
-@pytest.mark.parametrize("wrong", [["--every=0"], ["--every=x"], ["--check=opinfo/other"]])
+@pytest.mark.parametrize(
+    "wrong", [["--every=0"], ["--every=x"], ["--repeat=0"], ["--check=opinfo/other"]]
+)
 def test_a_wrong_option_is_refused(wrong, capsys):
     with pytest.raises(SystemExit) as ended:
         suite.parse(wrong)
@@ -93,6 +95,14 @@ def test_ratios_are_upstream_over_suite():
 def test_a_run_that_does_not_count_says_why(result, problem):
     found = suite.problems(result, Path("log"))
     assert len(found) == 1 and problem in found[0]
+
+
+def test_of_repeated_runs_the_least_counts_and_every_problem():
+    first = _run("x", cpu_s=3.0, wall_s=2.0)
+    second = _run("x", cpu_s=2.0, wall_s=9.0)
+    first.problems = ["odd"]
+    (found,) = suite.least([[first], [second]])
+    assert (found.cost["cpu_s"], found.cost["wall_s"], found.problems) == (2.0, 2.0, ["odd"])
 
 
 def test_red_cells_are_results_like_others():
