@@ -207,10 +207,10 @@ class Child:
         shutil.rmtree(self.scratch, ignore_errors=True)
 
     def _expect(self, word: str) -> int | None:
-        """Take the nanny's next message. None when the nanny itself is gone."""
-        value = None
+        """What the nanny says with this word, or at the end. None when it is gone itself."""
+        said, value = "", None
         try:
-            if self._control.poll(_NANNY_S):
+            while said != "ended" and self._control.poll(_NANNY_S):
                 said, value = self._control.recv()
                 if said == word == "started":
                     return value

@@ -5,8 +5,9 @@ to (``PR_SET_CHILD_SUBREAPER``, Linux), so that nothing of it outlives the child
 child when the watcher is gone, even by SIGKILL. It is a fork of the watcher that only waits.
 
 The watcher sends ``("end", grace_s)``: SIGABRT, on which faulthandler writes the stacks, and
-SIGKILL after that many seconds; no grace means SIGKILL at once. It gets ``("started", pid)`` and,
-when all is over, ``("ended", returncode)`` as :attr:`subprocess.Popen.returncode` has it.
+SIGKILL after that many seconds; no grace means SIGKILL at once. It gets ``("started", pid)``,
+``("died", None)`` and, when nothing is left of the child, ``("ended", returncode)`` as
+:attr:`subprocess.Popen.returncode` has it.
 """
 
 from __future__ import annotations
@@ -47,6 +48,8 @@ def tend(control: Connection, start: Callable[[], int], scratch: str) -> NoRetur
         pid = start()
         control.send(("started", pid))
         returncode, watched = _wait(pid, control)
+        with contextlib.suppress(OSError):
+            control.send(("died", None))
         kill_descendants()
         if watched:
             with contextlib.suppress(OSError):
