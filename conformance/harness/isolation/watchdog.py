@@ -103,7 +103,8 @@ class _Usage:
                     times = each.cpu_times()
                     busy += times.user + times.system
                     if each is not process:
-                        self.memory_bytes += each.memory_info().rss
+                        # Forks share most of what they hold: count what is theirs alone.
+                        self.memory_bytes += each.memory_full_info().uss
             self._samples.append((now, busy))
 
     def describe(self, waited: float) -> tuple[str, str]:
