@@ -7,6 +7,7 @@ folder as ``plan.json``, from which the controller knows it too.
 
 from __future__ import annotations
 
+import os
 import unittest
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -68,6 +69,7 @@ class Recorder:
         self._report_dir, self._options = report_dir, options
         self._planning, self._identity = planning, identity
         self._worker_id: str | None = getattr(config, "workerinput", {}).get("workerid")
+        self._parent = os.getppid()
         self._records = self._worker_id is None and not config.option.collectonly
         self._journal: Journal | None = None
         self._plan: Plan | None = None
@@ -89,10 +91,17 @@ class Recorder:
             if self._records:
                 self.begin()
                 write_plan(self._report_dir, plan)
-            elif not (self._report_dir / plan_file.NAME).exists():
+            elif self._has_parent() and not (self._report_dir / plan_file.NAME).exists():
                 write_plan(self._report_dir, plan)  # all workers have the same
         except (JournalError, ReportDirError) as error:
             pytest.exit(str(error), returncode=pytest.ExitCode.INTERNAL_ERROR)
+
+    def _has_parent(self) -> bool:
+        """Whether the process still lives that started this worker: else the folder is another's.
+
+        A run may have been killed and the next one started while its workers still collect.
+        """
+        return os.getppid() == self._parent
 
     def begin(self) -> None:
         """Start the journal, or go on with it.
