@@ -102,12 +102,14 @@ def test_the_union_after_kill_9_is_the_plan(tmp_path, killed, resumed):
     with open(here / "records.jsonl", "ab") as journal:
         journal.write(b'{"area":"opinfo","check":"corr')  # torn by the kill
     (here / "plan.json").write_text('{"shard":1,')
+    (here / ".plan.json-left0ver").write_text('{"sh')
     whole = (here / "records.jsonl").read_bytes().rpartition(b"\n")[0]
     done = whole.count(b"\n") + 1
 
     result = run(command("run", *OPTIONS, resumed, "--resume"), tmp_path)
     assert result.returncode == 0, result.stdout
-    assert f"--resume: {done} cells are recorded in {here} and are not run again" in result.stdout
+    told = f"--resume: cells that are recorded in {here} and not run again: {done}\n"
+    assert told in result.stdout
     assert (here / "records.jsonl").read_bytes().startswith(whole + b"\n")
     shards = json.loads((here / "plan.json").read_text())["shards"]
     planned = sorted(cell for shard in shards for cell in shard.values())
@@ -115,6 +117,7 @@ def test_the_union_after_kill_9_is_the_plan(tmp_path, killed, resumed):
     recorded = ["/".join(r[name] for name in names) for r in records(here)]
     assert sorted(recorded) == planned and 15 <= done < len(planned)
     assert report(here)["complete"] is True
+    assert not [path for path in here.iterdir() if path.name.startswith(".")]
 
 
 def test_all_done_or_another_selection(tmp_path):

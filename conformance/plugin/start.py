@@ -155,7 +155,7 @@ def _identity(
 
 def _resuming(report_dir: Path, done: frozenset[str] | None) -> str:
     if done:
-        return f"--resume: {len(done)} cells are recorded in {report_dir} and are not run again"
+        return f"--resume: cells that are recorded in {report_dir} and not run again: {len(done)}"
     return f"--resume: no cell is recorded in {report_dir}: running all of them"
 
 

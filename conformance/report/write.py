@@ -88,10 +88,14 @@ def replace_files(report_dir: str | os.PathLike[str], contents: Mapping[str, byt
 
 
 def remove_files(report_dir: str | os.PathLike[str], names: Iterable[str]) -> None:
-    """Remove the files of those names that are there, in that order. Raises ReportDirError."""
+    """Remove the files of those names that are there, in that order. Raises ReportDirError.
+
+    What a process left of them that was killed while it wrote goes with them.
+    """
     for name in names:
         try:
-            Path(report_dir, name).unlink(missing_ok=True)
+            for path in (Path(report_dir, name), *Path(report_dir).glob(f".{name}-*")):
+                path.unlink(missing_ok=True)
         except OSError as error:
             raise ReportDirError(
                 f"cannot remove {Path(report_dir, name)}, which an earlier run left: "
