@@ -16,6 +16,7 @@ import torch
 import torch_accel  # noqa: F401
 
 from conformance.harness import run
+from conformance.harness.cells import Cell
 
 PLAN = "CHAOS_PLAN"
 OPERATORS = {
@@ -37,6 +38,7 @@ _EVERY_CELL = ("_copy_from", "empty.memory_format", "empty_strided")
 """Overloads that nearly every cell calls: a broken device shows at them too."""
 
 _struck: set[str] = set()
+_struck_last = ""
 _used_by: int | None = None
 
 
@@ -56,18 +58,28 @@ def _use(*args: Any) -> None:
     if _used_by != os.getpid():
         _used_by = os.getpid()
         chaos_faults.first_use()
+    cell = _current_cell()
+    if cell is not None and cell.id != _struck_last:
+        chaos_faults.cell_is_over()
     elements = args[0].numel() if isinstance(args[0], torch.Tensor) else 0
     chaos_faults.check_device(elements)
 
 
-def _strike(operator: str) -> None:
+def _current_cell() -> Cell | None:
+    """None where the harness tries the device outside of any cell."""
     try:
-        cell = run.current().cell
+        return run.current().cell
     except RuntimeError:
-        return  # the harness tries the device outside of any cell
-    fault = _planned.get(cell.id)
+        return None
+
+
+def _strike(operator: str) -> None:
+    global _struck_last
+    cell = _current_cell()
+    fault = _planned.get(cell.id) if cell is not None else None
     if fault is not None and cell.op == operator and cell.id not in _struck:
         _struck.add(cell.id)
+        _struck_last = cell.id
         chaos_faults.mark(fault)
         chaos_faults.FAULTS[fault].strike()
 

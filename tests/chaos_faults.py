@@ -32,6 +32,8 @@ class DeviceLost(RuntimeError):
 broken: str | None = None
 """The message of the errors that further calls in this process raise."""
 small_calls_work = False
+breaks_when_over = False
+kept: list[bytearray] = []
 """Whether a broken device still computes a few elements."""
 _FEW = 8
 
@@ -91,6 +93,11 @@ def eats_memory() -> None:
     while len(held) < MOST_MEMORY >> 26:
         held.append(bytearray(b"x") * (1 << 26))
     os._exit(99)
+
+
+def keeps_memory() -> None:
+    """Too little to be ended for, but never given back."""
+    kept.append(bytearray(b"x") * (200 << 20))
 
 
 # Exceptions that mean the end of a process
@@ -278,6 +285,19 @@ def raises_fatally() -> None:
     _break(FATAL_ERROR, small=True)
 
 
+def breaks_silently() -> None:
+    """This cell passes; once it is over, every call on more than a few elements raises."""
+    global breaks_when_over
+    breaks_when_over = True
+
+
+def cell_is_over() -> None:
+    """Called at a use of the device by another cell than the one that was last struck."""
+    global broken, small_calls_work
+    if breaks_when_over and broken is None:
+        broken, small_calls_work = "most compute units do not answer any more", True
+
+
 def _break(message: str, *, small: bool) -> None:
     global broken, small_calls_work
     broken, small_calls_work = message, small
@@ -325,6 +345,7 @@ def _taken_back(name: str) -> bool:
 
 # What must be said of them
 
+BROKE = "The device does not work after this cell"
 STUCK, COMPUTING = r"(?i)\bstuck\b", r"(?i)\bcomputing\b"
 
 
@@ -396,8 +417,11 @@ FAULTS = {
         _breaks(breaks_the_device, "unusable state"),
         _breaks(breaks_big_calls, "unusable state"),
         _breaks(raises_fatally, "unrecoverable fault 719"),
+        # Green where too few cells follow it to show.
+        Fault(breaks_silently, ("fail", "pass"), (BROKE,), stack=False, breaks_device=True),
         _harmless(children_left),
         _harmless(threads_left),
+        _harmless(keeps_memory),
         _harmless(forks_and_returns),
         _harmless(prints_junk),
         _harmless(closes_output),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 
 import pytest
-from chaos_faults import FAULTS
+from chaos_faults import BROKE, FAULTS
 from chaos_runs import LONG, OPERATORS, SEED, Run, clean_records, complaints, strike
 
 pytestmark = pytest.mark.skipif(
@@ -47,3 +47,24 @@ def test_one_process_survives_as_well(tmp_path, clean):
     plan = strike(few, [*QUICK, "sleeps_with_gil", "spins"], len(QUICK) + 2)
     run = Run(tmp_path, plan, f"--op={FEW_OPERATORS}", "--cell-timeout=4", "-n0")
     assert_survived(run, few)
+
+
+def test_a_cell_that_passes_and_leaves_the_device_broken_is_found(tmp_path, clean):
+    few = {cell: clean[cell] for cell in clean if clean[cell]["op"] in FEW_OPERATORS.split(",")}
+    breaker = sorted(few)[len(few) // 2]
+    run = Run(tmp_path, {breaker: "breaks_silently"}, f"--op={FEW_OPERATORS}", "-n0")
+    assert_survived(run, few)
+    records = run.records()
+    assert records[breaker]["outcome"] == "fail"
+    assert BROKE in records[breaker]["reason"]
+    after = [cell for cell, record in records.items() if record.get("rerun_after") == breaker]
+    assert len(after) == 3
+
+
+def test_no_cell_is_ended_for_memory_that_others_keep(tmp_path, clean):
+    few = {cell: clean[cell] for cell in clean if clean[cell]["op"] in FEW_OPERATORS.split(",")}
+    plan = dict.fromkeys(sorted(few)[::12], "keeps_memory")
+    assert len(plan) > 8
+    run = Run(tmp_path, plan, f"--op={FEW_OPERATORS}", "-n0")
+    assert run.finish() == pytest.ExitCode.OK, run.output()[-3000:]
+    assert complaints(few, run) == []

@@ -25,6 +25,8 @@ from multiprocessing.connection import Connection, Pipe, wait
 from pathlib import Path
 from typing import IO, Any
 
+import psutil
+
 from conformance.harness.isolation import nanny
 
 _PAGE_BYTES = 4096
@@ -148,6 +150,13 @@ class Child:
         theirs.close()
         nannys.close()
         self.pid = self._expect("started")
+
+    def resident_bytes(self) -> int:
+        """Its resident memory; 0 when it is gone."""
+        try:
+            return psutil.Process(self.pid).memory_info().rss
+        except (psutil.Error, TypeError):
+            return 0
 
     def send(self, message: object) -> None:
         """Send a request. Raises ChildEnded where nobody takes it."""

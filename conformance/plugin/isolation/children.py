@@ -52,6 +52,8 @@ class Children:
         self._last_failure: StartFailed | None = None
         self._try_again = 0.0
         self._imported: dict[str, None] = {}
+        self._first_bytes = 0
+        """What the child held when it had started."""
 
     @property
     def has_one(self) -> bool:
@@ -73,7 +75,18 @@ class Children:
                         self._last_failure, self._try_again = failure, time.monotonic() + pause
                         raise
             self._failures, self._last_failure = 0, None
+            self._first_bytes = self._child.resident_bytes()
         return self._child
+
+    def is_outgrown(self, limit_bytes: float) -> bool:
+        """Whether the child keeps more than half of the memory that cells may use of the limit.
+
+        The next cell could be killed for what those before it have left there.
+        """
+        if self._child is None:
+            return False
+        now = self._child.resident_bytes()
+        return now - self._first_bytes > (limit_bytes - self._first_bytes) / 2
 
     def note_imports(self, modules: Iterable[str]) -> None:
         """What a child imported late: the next one is forked with it, to be quick."""

@@ -71,7 +71,7 @@ class Isolation:
     ) -> None:
         self._recorder, self._limiter, self._fatal = recorder, limiter, fatal
         self._children = Children(session, mode, self._check_controller, limiter.seconds)
-        self._streak = Streak(self._is_broken, self._run_again)
+        self._streak = Streak(self._is_broken, self._run_again, self._blame)
         self._capture = session.config.pluginmanager.getplugin("capturemanager")
         self._is_worker = hasattr(session.config, "workerinput")
         self._parent = os.getppid()
@@ -86,6 +86,8 @@ class Isolation:
         if planned_of(item) is None:
             return None
         item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+        if not self._streak.is_on and self._children.is_outgrown(self._limiter.memory_bytes):
+            self._children.drop()
         reports = self._reports(item, nextitem)
         for held in self._streak.add(Held(item, reports), is_last=nextitem is None):
             with contextlib.nullcontext() if held.item is item else _as_current(held.item):
@@ -196,12 +198,7 @@ class Isolation:
             broken = f"the error is a fatal one ({found.pattern!r})" if found else None
         if broken is not None:
             self._children.drop()
-            why = f"The device does not work after this cell: {broken}"
-            record["reason"] = f"{reason}\n{why}".strip()
-            if not Outcome(record["outcome"]).is_red:
-                record["outcome"], record["signature"] = Outcome.FAIL.value, _BROKE
-            report.outcome = "failed"
-            report.longrepr = f"{planned_of(item).cell.id}\n{record['reason']}"
+            _make_breaker(item, report, broken)
         return reports
 
     def _reports_of_ended(
@@ -257,6 +254,24 @@ class Isolation:
         self._children.drop()
         return True
 
+    def _blame(self, suspect: Held, canary: pytest.Item) -> list[pytest.TestReport]:
+        """The reports of a cell that passed before the device was found broken.
+
+        It fails where the canary does after it in a fresh process too.
+        """
+        again = self._attempt(suspect.item, None)
+        if isinstance(again, Ended):
+            if not again.ran:
+                return suspect.reports
+            return self._reports_of_ended(suspect.item, again, Outcome.PASS)
+        if _outcome_of(again) is not Outcome.PASS:
+            return again
+        if not self._is_broken(canary):
+            return suspect.reports
+        report = next(r for r in again if hasattr(r, RECORD))
+        _make_breaker(suspect.item, report, "a cell that passed before it fails")
+        return again
+
     def _run_again(self, held: Held, after: str) -> list[pytest.TestReport]:
         """The reports of a cell that ran on a broken device, from a child that is not."""
         reports = self._reports(held.item, None)
@@ -267,6 +282,17 @@ class Isolation:
             if hasattr(report, RECORD):
                 getattr(report, RECORD)["rerun_after"] = after
         return reports
+
+
+def _make_breaker(item: pytest.Item, report: pytest.TestReport, why: str) -> None:
+    """Have a cell's record and report say that it broke the device; it is red from now on."""
+    record = getattr(report, RECORD)
+    why = f"The device does not work after this cell: {why}"
+    record["reason"] = f"{record.get('reason') or ''}\n{why}".strip()
+    if not Outcome(record["outcome"]).is_red:
+        record["outcome"], record["signature"] = Outcome.FAIL.value, _BROKE
+    report.outcome = "failed"
+    report.longrepr = f"{planned_of(item).cell.id}\n{record['reason']}"
 
 
 @contextlib.contextmanager

@@ -1,8 +1,9 @@
 """Finds a device that a cell broke without any probe noticing: all cells after it fail alike.
 
-Reports of cells that fail with one signature in a row are held back. When there are enough of them
-a cell that passed before, the canary, is run in the same process. If it fails now the process is
-done for, and the held cells run again in a fresh one.
+Reports of cells that fail with one signature in a row are held back, and that of the cell before
+them if it passed. When there are enough of them a cell that passed earlier, the canary, is run in
+the same process. If it fails now the process is done for, and the held cells run again in a fresh
+one. The cell before them, suspected of having broken the device, is put to the test.
 """
 
 from __future__ import annotations
@@ -40,20 +41,29 @@ class Streak:
     """Cells that failed alike, one after another.
 
     ``is_broken(canary)`` runs a cell that once passed; ``run_again(held, after)`` gives a cell's
-    reports from a fresh process, ``after`` being the id of the last cell before the streak.
+    reports from a fresh process, ``after`` being the id of the last cell before the streak;
+    ``blame(held, canary)`` gives those of that last cell, by what the canary does after it.
     """
 
     def __init__(
         self,
         is_broken: Callable[[pytest.Item], bool],
         run_again: Callable[[Held, str], list[pytest.TestReport]],
+        blame: Callable[[Held, pytest.Item], list[pytest.TestReport]],
     ) -> None:
-        self._is_broken, self._run_again = is_broken, run_again
+        self._is_broken, self._run_again, self._blame = is_broken, run_again, blame
+        self._suspect: Held | None = None
+        """The last cell, if it passed: it may have broken the device without a sign."""
         self._held: list[Held] = []
         self._canary: pytest.Item | None = None
         self._before = ""
         self._innocent: set[object] = set()
         """Signatures that cells share on a device that works."""
+
+    @property
+    def is_on(self) -> bool:
+        """Whether cells that failed are held back."""
+        return bool(self._held)
 
     def add(self, held: Held, *, is_last: bool) -> list[Held]:
         """Take a cell's reports; gives back those that can be logged now, in order."""
@@ -67,10 +77,14 @@ class Streak:
             if len(self._held) >= _ENOUGH or (is_last and len(self._held) > 1):
                 ready += self._settle()
         else:
-            ready += [*self.release(), held]
+            ready += self.release()
             self._before = planned_of(held.item).cell.id
-            if self._canary is None and self._may_be_canary(held):
-                self._canary = held.item
+            if held.record("outcome") == Outcome.PASS.value:
+                self._suspect = held
+                if self._canary is None and self._may_be_canary(held):
+                    self._canary = held.item
+            else:
+                ready.append(held)
         return [*ready, *self.release()] if is_last else ready
 
     def release(self) -> list[Held]:
@@ -78,6 +92,9 @@ class Streak:
         ready, self._held = self._held, []
         if ready:
             self._before = planned_of(ready[-1].item).cell.id
+        if self._suspect is not None:
+            ready.insert(0, self._suspect)
+            self._suspect = None
         return ready
 
     def _end_early(self, held: Held, *, is_last: bool) -> list[Held]:
@@ -98,8 +115,7 @@ class Streak:
 
     def _may_be_canary(self, held: Held) -> bool:
         seconds = held.record("duration_s")
-        passed = held.record("outcome") == Outcome.PASS.value
-        return passed and isinstance(seconds, float) and seconds < _CANARY_S
+        return isinstance(seconds, float) and seconds < _CANARY_S
 
     def _settle(self) -> list[Held]:
         """Find out whether the device is to blame; if so run the held cells again."""
@@ -107,6 +123,9 @@ class Streak:
         if not self._is_broken(self._canary):
             self._innocent.add(self._held[0].record("signature"))
             return self.release()
+        if self._suspect is not None:
+            item = self._suspect.item
+            self._suspect = Held(item, self._blame(self._suspect, self._canary))
         again: list[Held] = []
         for held in self._held:
             again.append(Held(held.item, self._run_again(held, after)))
