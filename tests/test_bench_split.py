@@ -23,7 +23,7 @@ _TEST = (
         ([], "rest of the check"),
         (["reference golden", "sin x"], "reference on the CPU"),
         (["reference golden", "_golden golden"], "reference in higher precision"),
-        (["compare compare", "to_cpu compare", "drain device"], "results to the CPU, with waiting"),
+        (["compare compare", "to_cpu compare", "drain device"], "results to the CPU"),
         (["compare compare", "_close compare"], "comparison and error figures"),
         (["call oncall", "call samples"], "operator on the device"),
         (["call oncall", "_carry oncall", "carry transfer"], "arguments to the device"),

@@ -5,7 +5,7 @@
 Runs ``pytest -n 0 --isolation=none`` with the options given, 100 samples a second, and prints a
 table. Needs py-spy (https://github.com/benfred/py-spy, on the PATH or in the environment), which is
 no dependency of the suite. Only the thread that runs Python is seen: what the device does meanwhile
-costs nothing here. Exit code: 0, or that of py-spy when there are no stacks.
+costs nothing here, nor does waiting for it. Exit code: 0, or that of py-spy without stacks.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _STEPS = (
     ("samples", r"sample_inputs", r"harness/samples\.py"),
     ("arguments to the device", r"_carry|(Carrier\.)?carry", r"harness/(oncall|transfer)\.py"),
     ("operator on the device", r"(OnDevice\.)?call", r"harness/oncall\.py"),
-    ("results to the CPU, with waiting", r"to_cpu", r"harness/compare\.py"),
+    ("results to the CPU", r"to_cpu", r"harness/compare\.py"),
     ("comparison and error figures", r".*", r"harness/(compare|measure|ties|figures)\.py"),
 )
 _AROUND = (

@@ -121,6 +121,8 @@ class Isolation:
     def _reports(self, item: pytest.Item, nextitem: pytest.Item | None) -> list[pytest.TestReport]:
         first = self._attempt(item, nextitem)
         if not isinstance(first, Ended):
+            if _outcome_of(first) is Outcome.CRASH:  # by an exception: the process goes on
+                self._confirm(item, first)
             return first
         again = self._attempt(item, None, in_detail=True) if first.ran else first
         if isinstance(again, Ended):
@@ -130,6 +132,21 @@ class Isolation:
             rerun = _outcome_of(again)
             self._children.drop()  # "alone" is meant both ways
         return self._reports_of_ended(item, first, rerun if first.ran else None)
+
+    def _confirm(self, item: pytest.Item, reports: list[pytest.TestReport]) -> None:
+        """Run a cell again, alone, and put what came of it into its record."""
+        self._children.drop()
+        again = self._attempt(item, None)
+        self._children.drop()
+        if isinstance(again, Ended) and not again.ran:
+            return
+        rerun = again.outcome if isinstance(again, Ended) else _outcome_of(again)
+        report = next(r for r in reports if hasattr(r, RECORD))
+        record = getattr(report, RECORD)
+        flaky = rerun is not Outcome(record["outcome"])
+        record.update(rerun=rerun.value, flaky=flaky)
+        record["reason"] = f"{record['reason']}\n{_says(rerun, flaky=flaky)}"
+        report.longrepr = f"{planned_of(item).cell.id}\n{record['reason']}"
 
     def _attempt(
         self, item: pytest.Item, nextitem: pytest.Item | None, *, in_detail: bool = False
@@ -209,12 +226,7 @@ class Isolation:
         if ended.note:
             lines.append(f"It was at: {ended.note}.")
         if rerun is not None:
-            confirmed = rerun is ended.outcome
-            lines.append(
-                "Run again alone it ended the same way."
-                if confirmed
-                else f"Run again alone it ended otherwise: {rerun}."
-            )
+            lines.append(_says(rerun, flaky=rerun is not ended.outcome))
         if ended.stacks:
             lines.append(ended.stacks)
         cell_run.conclude(ended.outcome, "\n".join(lines), ended.signature)
@@ -282,6 +294,12 @@ class Isolation:
             if hasattr(report, RECORD):
                 getattr(report, RECORD)["rerun_after"] = after
         return reports
+
+
+def _says(rerun: Outcome, *, flaky: bool) -> str:
+    if flaky:
+        return f"Run again alone it ended otherwise: {rerun}."
+    return "Run again alone it ended the same way."
 
 
 def _make_breaker(item: pytest.Item, report: pytest.TestReport, why: str) -> None:
