@@ -6,6 +6,7 @@ work; one that returns lets the kernel compute as usual. Nothing here knows of t
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import signal
@@ -232,6 +233,19 @@ def closes_output() -> None:
     os.close(2)
 
 
+def writes_everywhere() -> None:
+    """Into every descriptor that there may be, its own or not."""
+    for number in range(3, 1024):
+        with contextlib.suppress(OSError):
+            os.write(number, b"no business of mine\n")
+
+
+def closes_streams() -> None:
+    """What Python prints with, for this cell and all that follow."""
+    sys.stdout.close()
+    sys.stderr.close()
+
+
 def changes_directory() -> None:
     os.chdir(tempfile.mkdtemp())
     os.rmdir(os.getcwd())
@@ -428,6 +442,8 @@ FAULTS = {
         _harmless(changes_directory),
         _harmless(leaves_files),
         _dies(closes_descriptors, "(?i)descriptor|pipe", stack=False),
+        _dies(writes_everywhere, "(?i)descriptor|pipe", stack=False),
+        Fault(closes_streams, ("error", "pass"), stack=False, breaks_device=True),
     )
 }
 """Every fault by name."""

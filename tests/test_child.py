@@ -6,11 +6,12 @@ import contextlib
 import ctypes
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import time
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection, Pipe, wait
 
 import psutil
 import pytest
@@ -58,6 +59,22 @@ def close_pipe(workplace):
     time.sleep(1000)
 
 
+def write_everywhere(workplace=None):
+    for number in range(3, 256):
+        with contextlib.suppress(OSError):
+            os.write(number, b"no business of mine\n")
+
+
+def write_everywhere_and_sleep(workplace):
+    write_everywhere()
+    time.sleep(1000)
+
+
+def write_half_an_answer(workplace):
+    os.write(workplace.connection.fileno(), b"\0\0\1\0\x80\5")
+    time.sleep(1000)
+
+
 def leave_grandchildren(workplace):
     """One in the same session, one in its own, one whose parent has gone; gives their pids."""
     first = _fork(sleep_forever)
@@ -95,6 +112,7 @@ ACTIONS = {
         action.__name__: action
         for action in (
             sleep_forever, sleep_holding_the_gil, sleep_and_ignore_signals, spin, eat, close_pipe,
+            write_everywhere, write_everywhere_and_sleep, write_half_an_answer,
             leave_grandchildren, leave_grandchildren_and_die,
         )
     },
@@ -158,10 +176,32 @@ def test_a_child_that_hangs_up_is_ended(child):
     assert ended.value.hung_up
 
 
+@pytest.mark.parametrize("action", ["write_everywhere", "write_everywhere_and_sleep"])
+def test_a_child_that_writes_into_all_descriptors_is_ended(child, action):
+    with pytest.raises(ChildEnded) as ended:
+        ask(child, action, Limits(5.0))
+    assert ended.value.hung_up
+
+
+def test_it_cannot_write_into_what_it_was_forked_with():
+    ours, theirs = Pipe()
+    one, other = socket.socketpair()
+    made = fork(echo)
+    with contextlib.suppress(ChildEnded):
+        ask(made, "write_everywhere")
+    made.close()
+    theirs.send("ours")
+    assert ours.recv() == "ours" and not ours.poll(0)
+    assert not wait([one, other], 0)
+    for thing in (ours, theirs, one, other):
+        thing.close()
+
+
 @pytest.mark.parametrize(
     ("action", "signature"),
     [
         (sleep_forever, "stuck"),
+        (write_half_an_answer, "stuck"),
         (sleep_holding_the_gil, "stuck"),
         (spin, "still computing"),
     ],

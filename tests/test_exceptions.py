@@ -35,6 +35,17 @@ def test_anything_else_is_a_failure(error):
     assert errors.classify(error, "nn.functional.softmax") is Outcome.FAIL
 
 
+class Wordless(RuntimeError):
+    def __str__(self):
+        raise KeyError("text")
+
+
+def test_an_error_without_a_message_is_a_failure_all_the_same():
+    assert errors.classify(Wordless(), "add") is Outcome.FAIL
+    text = "Wordless: (its message cannot be had: KeyError)"
+    assert errors.describe_exception(Wordless()) == errors.signature(Wordless()) == text
+
+
 def test_signatures_group_what_differs_in_numbers_only():
     first = RuntimeError("shape [2, 3] at 0x7fe1 of acc:0 took 1.5 ms\nmore")
     second = RuntimeError("shape [4] at 0xabc0 of acc:1 took 20 ms")

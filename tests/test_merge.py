@@ -25,6 +25,7 @@ from conformance.report import (
     write_plan,
     write_reports,
 )
+from conformance.report.build import SCHEMA
 
 OPS = ("add", "sub", "mul", "div", "sum", "mean")
 CELLS = [
@@ -162,6 +163,12 @@ def test_a_shard_that_was_killed_has_no_report_yet(tmp_path, shards, merge):
         (lambda d: (d / "records.jsonl").unlink(), "cannot read the journal"),
         (lambda d: (d / "records.jsonl").write_text("x\n"), "records.jsonl:1: not a record"),
         (lambda d: (d / "report.json").write_text("{"), "report.json is not a whole JSON"),
+        (lambda d: (d / "report.json").write_text(f'{{"schema":{SCHEMA}}}'), "has no environment"),
+        (
+            lambda d: (d / "run.json").write_text('{"build":{},"options":{}}'),
+            "run.json does not say which build",
+        ),
+        (lambda d: (d / "records.jsonl").write_text("[" * 100_000 + "\n"), "nested too deeply"),
     ],
 )
 def test_what_does_not_belong_together_or_cannot_be_read_is_2(tmp_path, shards, merge, spoil, why):
@@ -182,6 +189,13 @@ def test_an_out_that_cannot_be_written_is_2(tmp_path, shards, merge):
     (tmp_path / "file").write_text("")
     code, text = merge(*shards, out="file/out")
     assert code == 2 and text.startswith("not merged: cannot write the reports into")
+
+
+def test_no_file_is_replaced_where_one_cannot_be(tmp_path, shards, merge):
+    (tmp_path / "out" / "matrix.md").mkdir(parents=True)
+    code, text = merge(*shards)
+    assert code == 2 and "matrix.md is a directory" in text
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["matrix.md"]
 
 
 def test_a_full_disk_leaves_what_was_there(tmp_path, shards, merge):

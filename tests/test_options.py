@@ -24,6 +24,8 @@ from conformance.plugin.options import OPTIONS
             ["--device=toy:3", "--backend-module=toy_backend"],
             ["device index out of range: toy:3", "toy:0"],
         ),
+        (["--device=cpu", "--report-dir="], ["--report-dir= names no directory"]),
+        (["--device=cpu", "--op=,"], ["--op=, names nothing"]),
         (["--device=cpu", "--report-dir=/proc/nowhere"], ["/proc/nowhere cannot be written"]),
         (["--device=cpu", "--shard=5/4"], ["--shard: '5/4' is not I/N", "such as 1/4"]),
         (["--device=cpu", "--durations-from=nowhere"], ["cannot read", "nowhere: No such file"]),

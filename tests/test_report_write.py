@@ -6,12 +6,15 @@ import json
 import os
 import resource
 import stat
+import subprocess
+import sys
 
 import pytest
 from junitparser import Error, Failure, JUnitXml, Properties, Skipped
 from report_samples import cell, record, small_run
 
 from conformance.report import (
+    DirLock,
     ReportDirError,
     build_report,
     check_writable,
@@ -37,6 +40,18 @@ def test_file_in_the_way_is_found_before_the_run(tmp_path):
     for directory in (tmp_path / "file", tmp_path / "file" / "sub"):
         with pytest.raises(ReportDirError, match=r"cannot be written: .* Give another with --rep"):
             check_writable(directory)
+
+
+def test_one_run_at_a_time(tmp_path):
+    lock = DirLock(tmp_path)
+    code = "import sys; from conformance.report import DirLock; DirLock(sys.argv[1])"
+    other = [sys.executable, "-c", code, str(tmp_path)]
+    refused = subprocess.run(other, capture_output=True, text=True)
+    assert refused.returncode and "another run is writing into the report dir" in refused.stderr
+    lock.release()
+    lock.release()
+    assert list(tmp_path.iterdir()) == []
+    assert subprocess.run(other).returncode == 0
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")

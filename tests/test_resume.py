@@ -13,7 +13,10 @@ from report_samples import cell, record
 
 from conformance.report import Journal, ResumeError, done_before, write_identity
 
-IDENTITY = {"build": {"python": "3.11"}, "options": {"device": "cpu", "profile": "full"}}
+IDENTITY = {
+    "build": {"torch": {}, "python": "3.11", "harness": {}},
+    "options": {"device": "cpu", "profile": "full"},
+}
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ def selected(**options):
 
 
 def test_nothing_given_selects_everything():
-    assert selected(op=None, dtype="") == CELLS
+    assert selected(op=None, dtype=None) == CELLS
 
 
 def test_names_and_globs_in_a_list():
@@ -46,6 +46,8 @@ def test_an_op_is_found_with_and_without_its_variant():
         ({"dtype": "float"}, "--dtype: 'float' matches nothing; nearest: float32"),
         ({"check": "zzz"}, "--check: 'zzz' matches nothing; there are: correctness, layout"),
         ({"op": "relu"}, "nearest: nn.functional.relu"),
+        ({"op": ""}, "--op= names nothing"),
+        ({"dtype": " , "}, "names nothing; leave it out"),
         ({"op": "std", "dtype": "int64"}, "no cell matches --op=std --dtype=int64 together"),
     ],
 )

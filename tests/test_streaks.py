@@ -127,6 +127,29 @@ def test_the_cell_that_breaks_the_device_fails_again_and_is_blamed():
     assert device.again == [("b", "opinfo/correctness/a//float32"), ("c", blamed), ("d", blamed)]
 
 
+def test_cells_that_are_known_to_have_broken_the_device_keep_their_verdicts():
+    def judged(op):
+        found = lost(op)
+        found.ended_process = True
+        return found
+
+    device = Device(broken=True)
+    logged = run(device, held("a"), judged("b"), judged("c"), judged("d"), held("e"))
+    assert [entry for step in logged for entry in step] == [
+        ("a", "pass"), ("b", "fail"), ("c", "fail"), ("d", "fail"), ("e", "pass"),
+    ]  # fmt: skip
+    logged = run(device, held("a"), lost("b"), lost("c"), judged("d"), held("e"))
+    assert logged[3] == [("a", "pass"), ("b", "fail"), ("c", "fail"), ("d", "fail")]
+    assert device.asked == device.again == []
+
+
+def test_errors_in_a_row_count_as_well():
+    device = Device(broken=True)
+    bad = [held(op, "error", "closed file") for op in "bcd"]
+    logged = run(device, held("a"), *bad, held("e"))
+    assert logged[3] == [("a", "pass"), ("b", "pass"), ("c", "pass"), ("d", "pass")]
+
+
 def test_nothing_stays_held_at_the_end():
     device = Device(broken=False)
     end = [("a", "pass"), ("b", "fail")]

@@ -45,9 +45,17 @@ _ANY_DTYPE = re.compile(
 )
 
 
+def message_of(error: BaseException) -> str:
+    """``str(error)``, or what there is instead where that raises."""
+    try:
+        return str(error)
+    except Exception as second:
+        return f"(its message cannot be had: {type(second).__name__})"
+
+
 def first_line(error: BaseException) -> str:
     """The first line of the error's message that has any text."""
-    for line in str(error).splitlines():
+    for line in message_of(error).splitlines():
         if line.strip():
             return line.strip()
     return ""
@@ -84,7 +92,7 @@ def classify(error: BaseException, op: str) -> Outcome:
     """``UNSUPPORTED`` for a clean refusal of ``op`` (OpInfo's name), else ``FAIL``."""
     if isinstance(error, NotImplementedError):
         return Outcome.UNSUPPORTED
-    message = str(error)
+    message = message_of(error)
     if isinstance(error, (RuntimeError, TypeError, ValueError)) and _REFUSAL.search(message):
         names_op = op.rsplit(".", 1)[-1].rstrip("_") in message
         if names_op or "aten::" in message or _ANY_DTYPE.search(message):

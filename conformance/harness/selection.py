@@ -38,8 +38,14 @@ class Selection:
 
     @classmethod
     def from_options(cls, **options: str | None) -> Selection:
-        """From the comma-separated text of each option; None or blank selects everything."""
+        """From the comma-separated text of each option; None selects everything.
+
+        Raises SelectionError for a text without a name, such as an unset variable makes it.
+        """
         split = {name: _split(text) for name, text in options.items()}
+        for name, text in options.items():
+            if text is not None and not split[name]:
+                raise SelectionError(f"--{name}={text} names nothing; leave it out for everything")
         return cls({name: patterns for name, patterns in split.items() if patterns})
 
     def __bool__(self) -> bool:

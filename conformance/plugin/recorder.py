@@ -21,6 +21,7 @@ from conformance.harness.outcomes import Outcome
 from conformance.plugin.options import Options
 from conformance.plugin.planning import PLANNED, Planning
 from conformance.report import (
+    DirLock,
     Journal,
     JournalError,
     Plan,
@@ -71,6 +72,7 @@ class Recorder:
         self._worker_id: str | None = getattr(config, "workerinput", {}).get("workerid")
         self._parent = os.getppid()
         self._records = self._worker_id is None and not config.option.collectonly
+        self._lock: DirLock | None = None
         self._journal: Journal | None = None
         self._plan: Plan | None = None
         self._progress: Progress | None = None
@@ -94,7 +96,7 @@ class Recorder:
             elif self._has_parent() and not (self._report_dir / plan_file.NAME).exists():
                 write_plan(self._report_dir, plan)  # all workers have the same
         except (JournalError, ReportDirError) as error:
-            pytest.exit(str(error), returncode=pytest.ExitCode.INTERNAL_ERROR)
+            pytest.exit(str(error), returncode=pytest.ExitCode.USAGE_ERROR)
 
     def _has_parent(self) -> bool:
         """Whether the process still lives that started this worker: else the folder is another's.
@@ -111,6 +113,7 @@ class Recorder:
         JournalError.
         """
         resumed = self._planning.schedule.resumed
+        self._lock = DirLock(self._report_dir)
         if not resumed:
             remove_files(self._report_dir, _KEPT)
         remove_files(self._report_dir, _STALE)
@@ -118,6 +121,11 @@ class Recorder:
             write_identity(self._report_dir, self._identity)
         self._journal = Journal(self._report_dir / "records.jsonl", fresh=not resumed)
         self._probe = RunningProbe(str(self._device), self._device.backend_modules)
+
+    def let_go(self) -> None:
+        """In a forked child: close the journal, so that nothing a device does can write into it."""
+        if self._journal is not None:
+            self._journal.close()
 
     def _read_plan(self) -> Plan | None:
         """The plan that a worker wrote, or this process; None before that."""
@@ -277,7 +285,13 @@ class Recorder:
             return
         self._journal.close()
         plan = self._read_plan()
-        records = read_journal(self._report_dir / "records.jsonl").records
+        try:
+            records = read_journal(self._report_dir / "records.jsonl").records
+        except JournalError as error:
+            self._probe.end()
+            self._trouble = f"No report is written: {error}. Something else wrote into it"
+            session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
+            return
         if plan is None and not records:
             self._probe.end()
             return
@@ -295,6 +309,11 @@ class Recorder:
         if exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
             holds = self._report["complete"] and not is_red(self._report) and not self._trouble
             session.exitstatus = pytest.ExitCode.OK if holds else pytest.ExitCode.TESTS_FAILED
+
+    def pytest_unconfigure(self) -> None:
+        """Let other runs have the report directory."""
+        if self._lock is not None:
+            self._lock.release()
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Print the report's summary below pytest's own sections."""

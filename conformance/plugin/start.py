@@ -165,6 +165,8 @@ def _has_workers(config: pytest.Config) -> bool:
 
 def _report_dir(config: pytest.Config, chosen: Options, device: devices.Device) -> Path:
     given = chosen.report_dir
+    if given is not None and not given.strip():
+        raise ReportDirError("--report-dir= names no directory; leave it out for the default")
     if given is None:
         name = device.type if not device.index else f"{device.type}-{device.index}"
         given = str(Path("build", "conformance", name))

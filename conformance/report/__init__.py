@@ -4,6 +4,7 @@ from conformance.report.build import build_report, is_red
 from conformance.report.durations import Durations, DurationsError, recorded_durations
 from conformance.report.environment import collect_environment
 from conformance.report.identity import IdentityError, identify, read_identity, write_identity
+from conformance.report.lock import DirLock
 from conformance.report.plan_file import Plan, PlanError, read_plan, write_plan
 from conformance.report.progress import Progress
 from conformance.report.records import Journal, JournalError, Record, read_journal
@@ -12,6 +13,7 @@ from conformance.report.summary import terminal_summary
 from conformance.report.write import ReportDirError, check_writable, remove_files, write_reports
 
 __all__ = [
+    "DirLock",
     "Durations",
     "DurationsError",
     "IdentityError",

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from conformance.harness.outcomes import Outcome
 from conformance.report.records import cell_of, decode_number
+from conformance.report.text import parse_json
 
 _FILES = ("records.jsonl", "report.json", "records.jsonl.gz", "report.json.gz")
 """Where durations stand in a report directory; the first that is there is read."""
@@ -86,6 +87,6 @@ def _cells(file: Path) -> Iterator[Mapping[str, Any]]:
         data, name = gzip.decompress(data), name.removesuffix(".gz")
     if name.endswith(".jsonl"):
         *lines, _ = data.split(b"\n")  # what follows the last line end is torn, or nothing
-        yield from map(json.loads, lines)
+        yield from map(parse_json, lines)
     else:
-        yield from json.loads(data)["cells"]
+        yield from parse_json(data)["cells"]

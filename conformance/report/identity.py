@@ -22,6 +22,7 @@ from conformance.report.environment import (
     registering_modules,
     version,
 )
+from conformance.report.text import parse_json
 from conformance.report.write import replace_files
 
 NAME = "run.json"
@@ -121,14 +122,23 @@ def read_identity(report_dir: str | os.PathLike[str]) -> dict[str, Any]:
     """What the run.json of a report directory holds. Raises :class:`IdentityError`."""
     path = Path(report_dir, NAME)
     try:
-        values = json.loads(path.read_bytes())
+        values = parse_json(path.read_bytes())
     except OSError as error:
         raise IdentityError(f"cannot read {path}: {error.strerror or error}") from error
     except ValueError as error:
         raise IdentityError(f"{path} is not a whole JSON file ({error})") from error
-    if not (isinstance(values, dict) and {"build", "options"} <= set(values)):
+    if not _is_identity(values):
         raise IdentityError(f"{path} does not say which build and options it is of")
     return values
+
+
+def _is_identity(values: Any) -> bool:
+    if not isinstance(values, dict):
+        return False
+    build, options = values.get("build"), values.get("options")
+    if not (isinstance(build, dict) and isinstance(options, dict)):
+        return False
+    return {"torch", "python", "harness"} <= set(build) and "device" in options
 
 
 def differences(

@@ -78,7 +78,10 @@ def read_part(folder: str | os.PathLike[str]) -> Part:
 def _environment(folder: Path, identity: Mapping[str, Any]) -> Mapping[str, Any]:
     """From report.json, which a run that was killed has not written: then what run.json knows."""
     if (folder / "report.json").exists():
-        return read_report(folder / "report.json")["environment"]
+        environment = read_report(folder / "report.json").get("environment")
+        if not isinstance(environment, dict):
+            raise MergeError(f"{folder / 'report.json'} has no environment; run that shard again")
+        return environment
     build = identity["build"]
     return {
         "torch": build["torch"],
@@ -236,6 +239,8 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _check_apart(folders: Iterable[str], out: str) -> None:
+    if not out.strip():
+        raise MergeError("--report-dir= names no directory")
     for folder in folders:
         if Path(folder).resolve() == Path(out).resolve():
             raise MergeError(f"--report-dir {out} is one of the shards: give another folder")

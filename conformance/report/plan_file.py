@@ -14,6 +14,7 @@ from pathlib import Path
 
 from conformance.harness.cells import Cell
 from conformance.harness.shards import Shard
+from conformance.report.text import parse_json
 from conformance.report.write import replace_files
 
 NAME = "plan.json"
@@ -54,7 +55,7 @@ def read_plan(report_dir: str | os.PathLike[str]) -> Plan:
     """The plan in a report directory. Raises :class:`PlanError`."""
     path = Path(report_dir, NAME)
     try:
-        values = json.loads(path.read_bytes())
+        values = parse_json(path.read_bytes())
         shards = [
             {nodeid: Cell.from_id(cell) for nodeid, cell in cells.items()}
             for cells in values["shards"]

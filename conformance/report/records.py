@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from conformance.harness.cells import Cell
 from conformance.harness.outcomes import Outcome
-from conformance.report.text import as_unicode
+from conformance.report.text import as_unicode, parse_json
 
 PATHS = ("native", "composite", "fallback")
 """Ways in which a backend can serve an operator, the best first."""
@@ -258,7 +258,7 @@ def read_journal(path: str | os.PathLike[str]) -> JournalContent:
     records = []
     for number, line in enumerate(lines, 1):
         try:
-            records.append(Record.from_json(json.loads(line)))
+            records.append(Record.from_json(parse_json(line)))
         except ValueError as error:
             raise JournalError(f"{path}:{number}: not a record: {error}") from error
     return JournalContent(records, torn.decode("utf-8", "replace") if torn else None)

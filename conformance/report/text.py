@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
+from typing import Any
+
+
+def parse_json(data: str | bytes) -> Any:
+    """The value of a JSON text. Raises ValueError for whatever is none."""
+    try:
+        return json.loads(data)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
 
 
 def as_unicode(text: str) -> str:

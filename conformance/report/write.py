@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import tempfile
@@ -13,6 +14,7 @@ from typing import Any
 from conformance.report.build import SCHEMA
 from conformance.report.junit import render_junit
 from conformance.report.matrix import render_matrix
+from conformance.report.text import parse_json
 
 
 class ReportDirError(Exception):
@@ -73,6 +75,9 @@ def replace_files(report_dir: str | os.PathLike[str], contents: Mapping[str, byt
             with open(fd, "wb") as file:
                 file.write(data)
             os.chmod(temporary, 0o644)
+        for _, target in staged:
+            if target.is_dir():
+                raise IsADirectoryError(errno.EISDIR, f"{target.name} is a directory")
         for temporary, target in staged:
             os.replace(temporary, target)
     except OSError as error:
@@ -131,7 +136,7 @@ def read_report(path: str | os.PathLike[str]) -> dict[str, Any]:
     Raises :class:`ReportReadError` when it is not there, not whole, or of another schema.
     """
     try:
-        report = json.loads(Path(path).read_bytes())
+        report = parse_json(Path(path).read_bytes())
     except OSError as error:
         raise ReportReadError(f"cannot read {path}: {_explain(error)}") from error
     except ValueError as error:

@@ -12,15 +12,18 @@ import contextlib
 import faulthandler
 import mmap
 import os
+import pickle
 import resource
 import shutil
 import signal
+import stat
 import struct
 import subprocess
 import sys
 import tempfile
 import traceback
 from collections.abc import Callable, Sequence
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, Pipe, wait
 from pathlib import Path
 from typing import IO, Any
@@ -39,6 +42,10 @@ _FATAL = {
     signal.SIGILL: "Illegal instruction",
 }
 """What faulthandler writes first."""
+_HEADER = struct.Struct("!i")
+"""What :meth:`Connection.send` writes before the pickle, of messages below 2 GiB."""
+_READ_BYTES, _READS = 1 << 20, 64
+"""How much is read at once, and how often before the watcher looks elsewhere."""
 _DYING_S = 1.0
 """How long after its pipe closes a process may take to be gone."""
 _NANNY_S = 30.0
@@ -48,7 +55,8 @@ _NANNY_S = 30.0
 class ChildEnded(Exception):
     """The child is gone. ``returncode`` as Popen's; None where not even that could be learnt.
 
-    ``hung_up``: it still ran, but its end of the pipe was closed, so that it had to be killed.
+    ``hung_up``: it still ran, but its pipe was closed or held other things than answers, so that it
+    had to be killed.
     """
 
     def __init__(self, returncode: int | None, *, hung_up: bool = False) -> None:
@@ -116,6 +124,25 @@ class Workplace:
         os.environ["TMPDIR"] = tempfile.tempdir = self.scratch
         faulthandler.enable(self.stacks, all_threads=True)
 
+    def cut_off(self) -> None:
+        """Put /dev/null in the place of all pipes and sockets of the process this is a fork of.
+
+        Code that writes to descriptors that are not its own must reach nobody outside. Standard
+        output and error stay, and copies of them, such as pytest keeps while it captures.
+        """
+        # Python has all processes of a family share one tracker, so that one is this one's too.
+        tracker = getattr(resource_tracker._resource_tracker, "_fd", None)
+        kept = [handle for handle in (0, 1, 2, self.connection, tracker) if handle is not None]
+        identities = set(map(_identity, kept))
+        null = os.open(os.devnull, os.O_RDWR)
+        for number in map(int, os.listdir("/dev/fd")):
+            with contextlib.suppress(OSError):
+                mode = os.fstat(number).st_mode
+                is_pipe = stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
+                if is_pipe and _identity(number) not in identities:
+                    os.dup2(null, number, inheritable=False)
+        os.close(null)
+
 
 def _identity(handle: Any) -> tuple[int, int]:
     found = os.fstat(handle if isinstance(handle, int) else handle.fileno())
@@ -132,6 +159,7 @@ class Child:
         self._stacks = tempfile.TemporaryFile()  # noqa: SIM115
         self.connection, theirs = Pipe()
         self._control, nannys = Pipe()
+        self._received = bytearray()
         self._returncode: int | None = None
         self._is_over = False
         sys.stdout.flush()
@@ -168,16 +196,39 @@ class Child:
     def poll(self, timeout_s: float) -> tuple[Any, ...]:
         """Wait for an answer: ``(answer,)``, or ``()`` when the time is up.
 
-        Raises ChildEnded when the child has died or closed its end of the pipe.
+        Raises ChildEnded when the child has died, closed its pipe or written other things to it.
         """
         ready = wait([self.connection, self._control], timeout_s)
         if self.connection in ready:
             try:
-                return (self.connection.recv(),)
+                return self._receive()
             except Exception:  # its end closed, or something else written into the pipe
                 raise self._lost() from None
         if ready:
             raise ChildEnded(self.end())
+        return ()
+
+    def _receive(self) -> tuple[Any, ...]:
+        """The message if it is whole. Never waits: a child may write a part of one, and hang.
+
+        Raises whatever when the pipe holds no message.
+        """
+        for _ in range(_READS):
+            data = os.read(self.connection.fileno(), _READ_BYTES)
+            if not data:
+                raise EOFError
+            self._received += data
+            if len(self._received) > _HEADER.size:
+                (length,) = _HEADER.unpack_from(self._received)
+                begin, end = _HEADER.size, _HEADER.size + length
+                is_one = length > 0 and self._received[begin : begin + 1] == pickle.PROTO
+                if not is_one or len(self._received) > end:
+                    raise ValueError("not a message, or more than one")
+                if len(self._received) == end:
+                    data, self._received = self._received[begin:], bytearray()
+                    return (pickle.loads(data),)
+            if not wait([self.connection], 0):
+                break
         return ()
 
     def _lost(self) -> ChildEnded:
@@ -246,6 +297,7 @@ def fork(main: Callable[[Workplace], None]) -> Child:
         status = 1
         try:
             workplace.settle()
+            workplace.cut_off()
             main(workplace)
             status = 0
         except BaseException:

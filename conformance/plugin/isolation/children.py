@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
-from conformance.harness.isolation.child import Child, ChildEnded, fork, spawn
+from conformance.harness.isolation.child import Child, ChildEnded, Workplace, fork, spawn
 from conformance.harness.isolation.ending import describe_returncode, stacks_of
 from conformance.harness.isolation.watchdog import Limits, NoAnswer, await_answer
 from conformance.plugin.isolation.serve import serve
@@ -35,6 +35,7 @@ class StartFailed(Exception):
 class Children:
     """Keeps one child alive. ``each_step`` is called while waiting for a start.
 
+    ``let_go`` is called in a forked child, to close what is the parent's alone.
     ``start_s``: how long a start may take at least, in seconds.
     """
 
@@ -43,10 +44,12 @@ class Children:
         session: pytest.Session,
         mode: str,
         each_step: Callable[[], None],
+        let_go: Callable[[], None],
         start_s: float = 0.0,
     ) -> None:
         self._start_s = start_s
         self._session, self._mode, self._each_step = session, mode, each_step
+        self._let_go = let_go
         self._child: Child | None = None
         self._failures = 0
         self._last_failure: StartFailed | None = None
@@ -147,11 +150,15 @@ class Children:
             raise failure
         return forked
 
+    def _serve(self, workplace: Workplace) -> None:
+        self._let_go()
+        serve(workplace, self._session)
+
     def _started(self, mode: str) -> tuple[Child, str | None]:
         """A child, and what the device did not do in it when asked whether it works."""
         if mode == "fork":
             self._import()
-            child = fork(lambda workplace: serve(workplace, self._session))
+            child = fork(self._serve)
         else:
             child = spawn(COMMAND)
         try:

@@ -70,7 +70,9 @@ class Isolation:
         fatal: list[re.Pattern[str]],
     ) -> None:
         self._recorder, self._limiter, self._fatal = recorder, limiter, fatal
-        self._children = Children(session, mode, self._check_controller, limiter.seconds)
+        self._children = Children(
+            session, mode, self._check_controller, recorder.let_go, limiter.seconds
+        )
         self._streak = Streak(self._is_broken, self._run_again, self._blame)
         self._capture = session.config.pluginmanager.getplugin("capturemanager")
         self._is_worker = hasattr(session.config, "workerinput")
@@ -89,7 +91,8 @@ class Isolation:
         if not self._streak.is_on and self._children.is_outgrown(self._limiter.memory_bytes):
             self._children.drop()
         reports = self._reports(item, nextitem)
-        for held in self._streak.add(Held(item, reports), is_last=nextitem is None):
+        ended = Held(item, reports, ended_process=not self._children.has_one)
+        for held in self._streak.add(ended, is_last=nextitem is None):
             with contextlib.nullcontext() if held.item is item else _as_current(held.item):
                 self._log(held)
         return True
@@ -167,7 +170,7 @@ class Isolation:
         except ChildEnded as error:
             text, signature = describe_returncode(error.returncode)
             if error.hung_up:
-                text, signature = "no longer had its pipe to the harness", "hung up"
+                text, signature = "closed its pipe to the harness, or wrote into it", "hung up"
             elif error.returncode == UNUSABLE:
                 text, signature = f"could not go on: {child.page.read()}", "unusable process"
                 child.page.write("")
@@ -210,7 +213,7 @@ class Isolation:
             return reports
         record = getattr(report, RECORD)
         reason = record.get("reason") or ""
-        if broken is None and Outcome(record["outcome"]) is Outcome.FAIL:
+        if broken is None and Outcome(record["outcome"]).is_red:
             found = next((p for p in self._fatal if p.search(reason)), None)
             broken = f"the error is a fatal one ({found.pattern!r})" if found else None
         if broken is not None:

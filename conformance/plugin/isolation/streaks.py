@@ -18,6 +18,8 @@ from conformance.plugin.planning import planned_of
 from conformance.plugin.recorder import RECORD
 
 _ENOUGH = 3
+_SUSPICIOUS = (Outcome.FAIL.value, Outcome.ERROR.value)
+"""How cells end in a process that is no longer fit: the check's own code may be what fails."""
 _CANARY_S = 0.5
 """A cell that takes longer is no canary."""
 
@@ -28,6 +30,13 @@ class Held:
 
     item: pytest.Item
     reports: list[pytest.TestReport]
+    ended_process: bool = False
+    """Whether nothing is left of the process that it ran in."""
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether it is known to have broken the device: its process was ended for that."""
+        return self.ended_process and self.record("outcome") in _SUSPICIOUS
 
     def record(self, name: str) -> object:
         """A value of the cell's record, None where it has none."""
@@ -68,8 +77,9 @@ class Streak:
     def add(self, held: Held, *, is_last: bool) -> list[Held]:
         """Take a cell's reports; gives back those that can be logged now, in order."""
         ready: list[Held] = []
-        if not self._is_alike(held):
-            if len(self._held) > 1 and held.record("outcome") != Outcome.PASS.value:
+        if held.is_judged or not self._is_alike(held):
+            wrong = held.record("outcome") != Outcome.PASS.value
+            if len(self._held) > 1 and wrong and not held.is_judged:
                 return self._end_early(held, is_last=is_last)
             ready = self.release()
         if self._is_suspect(held):
@@ -99,7 +109,7 @@ class Streak:
 
     def _end_early(self, held: Held, *, is_last: bool) -> list[Held]:
         """Settle a short streak that ended with a cell which went wrong in another way."""
-        if held.record("outcome") == Outcome.FAIL.value:
+        if held.record("outcome") in _SUSPICIOUS:
             self._held.append(held)
             return self._settle()
         return [*self._settle(), *self.add(held, is_last=is_last)]
@@ -108,9 +118,11 @@ class Streak:
         return not self._held or self._held[0].record("signature") == held.record("signature")
 
     def _is_suspect(self, held: Held) -> bool:
-        failed = held.record("outcome") == Outcome.FAIL.value
         return (
-            failed and self._canary is not None and (held.record("signature") not in self._innocent)
+            held.record("outcome") in _SUSPICIOUS
+            and not held.is_judged
+            and self._canary is not None
+            and held.record("signature") not in self._innocent
         )
 
     def _may_be_canary(self, held: Held) -> bool:
