@@ -77,9 +77,13 @@ class Streak:
     def add(self, held: Held, *, is_last: bool) -> list[Held]:
         """Take a cell's reports; gives back those that can be logged now, in order."""
         ready: list[Held] = []
-        if held.is_judged or not self._is_alike(held):
-            wrong = held.record("outcome") != Outcome.PASS.value
-            if len(self._held) > 1 and wrong and not held.is_judged:
+        if held.is_judged:  # its verdict stays, and what follows runs in another process
+            settle = len(self._held) > 1 and self._is_alike(held)
+            ready = self._settle() if settle else self.release()
+            self._before = planned_of(held.item).cell.id
+            return [*ready, held]
+        if not self._is_alike(held):
+            if len(self._held) > 1 and held.record("outcome") != Outcome.PASS.value:
                 return self._end_early(held, is_last=is_last)
             ready = self.release()
         if self._is_suspect(held):
@@ -120,7 +124,6 @@ class Streak:
     def _is_suspect(self, held: Held) -> bool:
         return (
             held.record("outcome") in _SUSPICIOUS
-            and not held.is_judged
             and self._canary is not None
             and held.record("signature") not in self._innocent
         )
