@@ -6,6 +6,7 @@ import pytest
 from commands import command, run
 
 from conformance.plugin.options import OPTIONS
+from conformance.report import DirLock
 
 
 @pytest.mark.parametrize(
@@ -46,6 +47,35 @@ def test_one_message_and_a_usage_error(options, messages, tmp_path):
         assert message in result.stdout
     assert "Traceback" not in result.stdout
     assert not list(tmp_path.rglob("records.jsonl"))
+
+
+@pytest.mark.parametrize("workers", ["-n0", "-n2"])
+def test_a_report_directory_takes_one_run_at_a_time(workers, tmp_path):
+    journal = tmp_path / "records.jsonl"
+    journal.write_text("another run's\n")
+    lock = DirLock(tmp_path)
+    options = ["--device=cpu", "--op=neg", "--dtype=float32", f"--report-dir={tmp_path}"]
+    result = run(command("run", *options, workers), tmp_path)
+    assert result.returncode == 4, result.stdout
+    assert "another run is writing into the report directory" in result.stdout
+    assert "Traceback" not in result.stdout
+    assert journal.read_text() == "another run's\n"
+    lock.release()
+    assert run(command("run", *options, workers), tmp_path).returncode == 0
+
+
+def test_a_journal_that_something_else_wrote_into_is_one_clear_error(tmp_path):
+    (tmp_path / "spoils.py").write_text(
+        "def pytest_runtest_logfinish():\n"
+        "    with open('here/records.jsonl', 'a') as journal:\n"
+        "        journal.write('no business of mine\\n')\n"
+    )
+    options = ["--device=cpu", "--op=neg", "--dtype=float32", "--report-dir=here", "-p", "spoils"]
+    result = run(command("run", *options), tmp_path)
+    assert result.returncode == 3, result.stdout
+    assert "No report is written: " in result.stdout
+    assert "records.jsonl:2: not a record" in result.stdout
+    assert "Traceback" not in result.stdout
 
 
 def test_a_backend_that_fails_to_import_is_shown_with_its_causes(tmp_path):
