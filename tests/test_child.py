@@ -75,6 +75,16 @@ def write_half_an_answer(workplace):
     time.sleep(1000)
 
 
+def leave_shared_memory(workplace):
+    """As torch does whose helper is dead: a tensor's, and one of a process long ago."""
+    paths = [f"/dev/shm/torch_{os.getpid()}_{n}_0" for n in (1, 2)]
+    for path in paths:
+        with open(path, "xb") as file:
+            file.write(b"x")
+    os.utime(paths[1], (0, 0))
+    return paths
+
+
 def leave_grandchildren(workplace):
     """One in the same session, one in its own, one whose parent has gone; gives their pids."""
     first = _fork(sleep_forever)
@@ -113,6 +123,7 @@ ACTIONS = {
         for action in (
             sleep_forever, sleep_holding_the_gil, sleep_and_ignore_signals, spin, eat, close_pipe,
             write_everywhere, write_everywhere_and_sleep, write_half_an_answer,
+            leave_shared_memory,
             leave_grandchildren, leave_grandchildren_and_die,
         )
     },
@@ -181,6 +192,14 @@ def test_a_child_that_writes_into_all_descriptors_is_ended(child, action):
     with pytest.raises(ChildEnded) as ended:
         ask(child, action, Limits(5.0))
     assert ended.value.hung_up
+
+
+@pytest.mark.skipif(not os.path.isdir("/dev/shm"), reason="no /dev/shm")
+def test_shared_memory_goes_with_it(child):
+    its_own, another = ask(child, "leave_shared_memory")
+    child.end()
+    assert not os.path.exists(its_own) and os.path.exists(another)
+    os.unlink(another)
 
 
 def test_it_cannot_write_into_what_it_was_forked_with():

@@ -21,6 +21,7 @@ import sys
 import time
 from collections.abc import Callable
 from multiprocessing.connection import Connection, wait
+from pathlib import Path
 from typing import Any, NoReturn
 
 import psutil
@@ -45,12 +46,13 @@ def tend(control: Connection, start: Callable[[], int], scratch: str) -> NoRetur
         for number in _IGNORED:
             signal.signal(number, signal.SIG_IGN)
         _prctl(_PR_SET_CHILD_SUBREAPER, 1)
-        pid = start()
+        began, pid = time.time(), start()
         control.send(("started", pid))
         returncode, watched = _wait(pid, control)
         with contextlib.suppress(OSError):
             control.send(("died", None))
         kill_descendants()
+        _remove_shared_memory(pid, began)
         if watched:
             with contextlib.suppress(OSError):
                 control.send(("ended", returncode))
@@ -148,6 +150,19 @@ def kill_descendants() -> None:
     with contextlib.suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
+
+
+def _remove_shared_memory(pid: int, began: float) -> None:
+    """Remove what torch's helper has left of a process: it may have been misled or killed itself.
+
+    torch names the files ``torch_<pid>_...`` (ATen/MapAllocator.cpp). They must be younger
+    than the process, since namespaces of pids may share ``/dev/shm``.
+    """
+    for path in Path("/dev/shm").glob(f"torch_{pid}_*"):
+        with contextlib.suppress(OSError):
+            found = path.stat()
+            if found.st_uid == os.geteuid() and found.st_mtime >= began - 1:
+                path.unlink()
 
 
 def _is_alive(process: psutil.Process) -> bool:
